@@ -153,36 +153,41 @@ impl Code {
             Code::AbortRollback => "abort due to ROLLBACK",
             Code::Row => "another row available",
             Code::Done => "no more rows available",
-            _ => match self as u32 & 0xff {
-                0 => "not an error",
-                1 => "SQL logic error",
-                3 => "access permission denied",
-                4 => "query aborted",
-                5 => "database is locked",
-                6 => "database table is locked",
-                7 => "out of memory",
-                8 => "attempt to write a readonly database",
-                9 => "interrupted",
-                10 => "disk I/O error",
-                11 => "database disk image is malformed",
-                12 => "unknown operation",
-                13 => "database or disk is full",
-                14 => "unable to open database file",
-                15 => "locking protocol",
-                17 => "database schema has changed",
-                18 => "string or blob too big",
-                19 => "constraint failed",
-                20 => "datatype mismatch",
-                21 => "bad parameter or other API misuse",
-                22 => "large file support is disabled",
-                23 => "authorization denied",
-                25 => "column index out of range",
-                26 => "file is not a database",
-                27 => "notification message",
-                28 => "warning message",
-                _ => "unknown error",
-            },
+            _ => text_of(self as u32),
         }
+    }
+}
+
+/// The text of a number by its low byte.
+fn text_of(number: u32) -> &'static str {
+    match number & 0xff {
+        0 => "not an error",
+        1 => "SQL logic error",
+        3 => "access permission denied",
+        4 => "query aborted",
+        5 => "database is locked",
+        6 => "database table is locked",
+        7 => "out of memory",
+        8 => "attempt to write a readonly database",
+        9 => "interrupted",
+        10 => "disk I/O error",
+        11 => "database disk image is malformed",
+        12 => "unknown operation",
+        13 => "database or disk is full",
+        14 => "unable to open database file",
+        15 => "locking protocol",
+        17 => "database schema has changed",
+        18 => "string or blob too big",
+        19 => "constraint failed",
+        20 => "datatype mismatch",
+        21 => "bad parameter or other API misuse",
+        22 => "large file support is disabled",
+        23 => "authorization denied",
+        25 => "column index out of range",
+        26 => "file is not a database",
+        27 => "notification message",
+        28 => "warning message",
+        _ => "unknown error",
     }
 }
 
@@ -200,6 +205,8 @@ pub struct Error {
 struct Detail {
     message: String,
     offset: Option<u32>,
+    /// A program's own number, which is no code.
+    number: Option<u32>,
 }
 
 /// An offset that stands for none.
@@ -209,7 +216,22 @@ impl Error {
     /// An error with its own message.
     #[cold]
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error { code, detail: Some(Box::new(Detail { message: message.into(), offset: None })) }
+        Error { code, detail: Some(Box::new(Detail { message: message.into(), offset: None, number: None })) }
+    }
+
+    /// The error that a program names by a number, which need not be a code: then [`Error::number`] is that number, and the code what its
+    /// low byte says, if that is an error.
+    #[cold]
+    pub fn numbered(number: u32, message: Option<String>) -> Error {
+        if let Some(code) = Code::from_number(number) {
+            return match message {
+                Some(m) => Error::new(code, m),
+                None => code.into(),
+            };
+        }
+        let code = Code::from_number(number & 0xff).filter(|c| *c != Code::Ok).unwrap_or(Code::Error);
+        let message = message.unwrap_or_else(|| text_of(number).into());
+        Error { code, detail: Some(Box::new(Detail { message, offset: None, number: Some(number) })) }
     }
 
     /// An `SQLITE_ERROR` with this message: what every mistake in SQL becomes.
@@ -243,6 +265,11 @@ impl Error {
     #[inline]
     pub fn code(&self) -> Code {
         self.code
+    }
+
+    /// The number that a program is told: the code's, or its own ([`Error::numbered`]).
+    pub fn number(&self) -> u32 {
+        self.detail.as_ref().and_then(|d| d.number).unwrap_or(self.code.number())
     }
 
     /// The byte offset into the SQL text, if one is known (`sqlite3_error_offset`).

@@ -31,6 +31,12 @@ pub trait EntryOrder {
     fn first_int(&self) -> Option<i64> {
         None
     }
+
+    /// Its second field, in the same way: of entries that begin with the same integer.
+    #[inline]
+    fn second_int(&self) -> Option<i64> {
+        None
+    }
 }
 
 impl<F: FnMut(&[u8]) -> Result<Ordering>> EntryOrder for F {

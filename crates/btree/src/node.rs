@@ -626,6 +626,12 @@ pub fn free_space(page: &[u8], frame: Frame) -> Result<usize> {
     Ok(free)
 }
 
+/// Whether the gap alone has so many bytes.
+#[inline]
+pub fn has_gap(page: &[u8], frame: Frame, bytes: usize) -> bool {
+    (frame.end() + bytes..=frame.usable).contains(&content_start(page, frame.hdr))
+}
+
 /// Where cell content begins; zero stands for 65536.
 #[inline]
 pub fn content_start(page: &[u8], hdr: usize) -> usize {
@@ -691,7 +697,8 @@ fn allocate(page: &mut [u8], frame: Frame, size: usize) -> Result<usize> {
     if top > usable || top < first - 2 {
         return Err(corrupt());
     }
-    if be::get_u16(page, hdr + 1) != 0 && first <= top {
+    // The gap first: it needs no search, and freeblocks that are left alone may grow together.
+    if be::get_u16(page, hdr + 1) != 0 && first <= top && first + size > top {
         // First fit among the freeblocks.
         let mut link = hdr + 1;
         let mut at = be::get_u16(page, link) as usize;
@@ -726,8 +733,11 @@ fn allocate(page: &mut [u8], frame: Frame, size: usize) -> Result<usize> {
         }
     }
     if first + size > top {
-        defragment(page, frame)?;
-        top = content_start(page, hdr);
+        top = close_freeblocks(page, frame, top).unwrap_or(top);
+        if first + size > top {
+            defragment(page, frame)?;
+            top = content_start(page, hdr);
+        }
         if first + size > top {
             return Err(corrupt());
         }
@@ -735,6 +745,46 @@ fn allocate(page: &mut [u8], frame: Frame, size: usize) -> Result<usize> {
     top -= size;
     set_content_start(page, hdr, top);
     Ok(top)
+}
+
+/// Moves what lies between the gap and the last freeblock over the freeblocks, so that their space is the gap's; fragments
+/// stay. Returns where content begins then. `None`: there are none, or too many for this to be quicker than
+/// [`defragment`], and nothing was done.
+fn close_freeblocks(page: &mut [u8], frame: Frame, top: usize) -> Option<usize> {
+    const MOST: usize = 4;
+    let Frame { hdr, ptrs, ncell, .. } = frame;
+    // Where each begins and ends; those that are not there begin and end at 0.
+    let (mut blocks, mut n) = ([(0, 0); MOST], 0);
+    let (mut at, mut before) = (be::get_u16(page, hdr + 1) as usize, top);
+    while at != 0 {
+        let end = at + be::get_u16(page.get(at..at + 4)?, 2) as usize;
+        if n == MOST || at < before || end > frame.usable {
+            return None;
+        }
+        blocks[n] = (at, end);
+        (n, before) = (n + 1, end);
+        at = be::get_u16(page, at) as usize;
+    }
+    if n == 0 {
+        return None;
+    }
+    for p in page[ptrs..ptrs + 2 * ncell].as_chunks_mut::<2>().0 {
+        let at = u16::from_be_bytes(*p) as usize;
+        let above = blocks.iter().map(|(start, end)| if at < *start { end - start } else { 0 });
+        *p = ((at + above.sum::<usize>()) as u16).to_be_bytes();
+    }
+    let mut moved = 0;
+    for k in (0..n).rev() {
+        let (start, end) = blocks[k];
+        moved += end - start;
+        let from = if k == 0 { top } else { blocks[k - 1].1 };
+        page.copy_within(from..start, from + moved);
+    }
+    // No copy of a cell stays that nobody would wipe when it is deleted.
+    page[top..top + moved].fill(0);
+    be::put_u16(page, hdr + 1, 0);
+    set_content_start(page, hdr, top + moved);
+    Some(top + moved)
 }
 
 /// Moves all cells to the end of the page, so that all free space is the gap.
@@ -759,6 +809,7 @@ fn defragment(page: &mut [u8], frame: Frame) -> Result<()> {
         page[top..top + size].copy_from_slice(&old[at..at + size]);
         be::put_u16(page, ptrs + 2 * i, top as u16);
     }
+    page[ptrs + 2 * ncell..top].fill(0);
     be::put_u16(page, hdr + 1, 0);
     page[hdr + 7] = 0;
     set_content_start(page, hdr, top);

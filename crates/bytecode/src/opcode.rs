@@ -213,10 +213,11 @@ opcodes! {
     HashGroup "r[p2] = number of hash p1's present group, in order of first appearance.";
     HashSlot "r[p2] = slot p3 of hash p1's present group: the final value of aggregate p4, or the stored value.";
     FilterAdd "Adds p4 registers from p3 on to the Bloom filter in r[p1]; p2 keys at most, as far as is known.";
-    WindowOpen "Opens cursor p1 on an empty list of rows for the windows p4.";
+    WindowOpen "Opens cursor p1 on an empty list of rows for the windows p4. p2 > 0: one order serves all, and the rows are added in that of its p2 - 1 leading terms.";
+    WindowOffsets "Takes the offsets of the frames of the list p1 from their registers.";
     WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
-    WindowRun "Computes the window functions for the rows of the list p1.";
-    WindowNext jump "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 at the end.";
+    WindowRun jump "Rows of the list p1 come out next: all of them (p3 = 1), or those added so far; jumps to p2 if these are too few yet.";
+    WindowNext jump "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 if there is none, or none yet.";
     QueueOpen "Opens cursor p1 on an empty queue of rows.";
     QueueAdd "Puts the record in r[p2] at the end of queue p1, and takes it out of the register.";
     QueueTake jump "r[p3] = the first record of queue p1, which leaves it; jumps to p2 if there is none.";

@@ -86,9 +86,9 @@ impl WindowPass {
         self.partition.iter().map(|(k, _)| *k).chain(self.order.iter().map(|(k, _)| *k)).collect()
     }
 
-    /// Whether both bring rows into the same order.
-    pub fn sorts_like(&self, other: &WindowPass) -> bool {
-        self.slots() == other.slots() && self.fields() == other.fields()
+    /// Whether rows in its order are in that of another window, too.
+    pub fn sorts_for(&self, other: &WindowPass) -> bool {
+        self.slots().starts_with(&other.slots()) && self.fields().starts_with(&other.fields())
     }
 
     /// How these compare.

@@ -51,6 +51,8 @@ pub struct Db {
     pub(crate) hooks: crate::hooks::Hooks,
     /// What `fts5(pointer)` has handed out.
     pub(crate) fts5: RefCell<Option<Box<dyn Any>>>,
+    /// The tokenizers that it was given for FTS3 and FTS4.
+    pub(crate) fts3: RefCell<crate::fts3_tokenizer::Given>,
     /// Who may load extensions.
     pub(crate) loads: Cell<u8>,
     pub(crate) client_data: RefCell<Vec<ClientData>>,
@@ -226,7 +228,7 @@ impl Db {
             return self.fail_broken();
         }
         let message = e.has_message().then(|| e.message());
-        self.set(e.code().number() as i32, message)
+        self.set(e.number() as i32, message)
     }
 
     /// Remembers why a statement could not be prepared, and where its text is wrong.
@@ -253,7 +255,7 @@ impl Db {
 
     /// How a call went that leaves the connection's error as it is.
     pub(crate) fn answer<T>(&self, r: Result<T, Error>) -> c_int {
-        r.map_or_else(|e| self.mask(e.code().number() as i32), |_| OK)
+        r.map_or_else(|e| self.mask(e.number() as i32), |_| OK)
     }
 
     /// Remembers how a call went.

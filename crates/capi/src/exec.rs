@@ -54,6 +54,9 @@ unsafe fn run(
             return rc;
         }
         rest = tail;
+        while (*rest as u8).is_ascii_whitespace() {
+            rest = rest.add(1);
+        }
         if s.is_null() {
             continue;
         }

@@ -336,7 +336,13 @@ unsafe extern "C" fn take(
             _ => b"",
         };
         let within = |n: c_int| (n.max(0) as usize).min(taken.len);
-        let token = Token { text, start: within(start), end: within(end), colocated: flags & COLOCATED != 0 };
+        let token = Token {
+            text,
+            start: within(start),
+            end: within(end),
+            colocated: flags & COLOCATED != 0,
+            skipped: 0,
+        };
         match (taken.sink)(&token) {
             Ok(true) => OK,
             Ok(false) => crate::DONE,

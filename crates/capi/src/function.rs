@@ -641,15 +641,14 @@ pub unsafe extern "C" fn sqlite3_result_error16(cx: *mut CContext, p: *const c_v
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_error_code(cx: *mut CContext, code: c_int) {
     let Some(c) = cx.as_ref() else { return };
-    if code == crate::OK {
+    if code <= crate::OK {
         return;
     }
-    let code = Code::from_number(code as u32).unwrap_or(Code::Error);
     // A message given before stays.
     result(cx, || {
         Err(match &*c.result.borrow() {
-            Err(e) => Error::new(code, e.message()),
-            Ok(_) => code.into(),
+            Err(e) => Error::numbered(code as u32, Some(e.message().into())),
+            Ok(_) => Error::numbered(code as u32, None),
         })
     });
 }

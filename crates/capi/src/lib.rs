@@ -29,6 +29,7 @@ pub mod file_answers;
 pub mod file_control;
 pub mod filename;
 mod foreign;
+mod fts3_tokenizer;
 pub mod fts5;
 pub mod fts5_context;
 pub mod function;

@@ -38,3 +38,8 @@ pub(crate) fn log(code: c_int, text: impl FnOnce() -> Vec<u8>) {
         unsafe { f(user, code, text.as_ptr()) };
     }
 }
+
+/// Tells of what the engine warns of.
+pub(crate) fn warned(code: iolite::Code, text: &dyn Fn() -> String) {
+    log(code.number() as c_int, || iolite_base::raw_text::decode(&text()).into_owned());
+}

@@ -14,7 +14,14 @@ unsafe fn sql_bytes<'a>(p: *const c_char, n: c_int) -> &'a [u8] {
     std::slice::from_raw_parts(p as *const u8, len)
 }
 
-unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, used: &mut usize) -> c_int {
+/// `counted`: the program gave the text's length.
+unsafe fn prepare(
+    db: *mut Db,
+    (sql, counted): (&[u8], bool),
+    legacy: bool,
+    out: *mut *mut Stmt,
+    used: &mut usize,
+) -> c_int {
     if out.is_null() || db.is_null() {
         return MISUSE;
     }
@@ -30,6 +37,13 @@ unsafe fn prepare(db: *mut Db, sql: &[u8], legacy: bool, out: *mut *mut Stmt, us
             && crate::collation::ask(d, db, e)
         {
             prepared = c.prepare_bytes(sql);
+        }
+        // The words are for texts whose length the program has counted.
+        if let Err(e) = &prepared
+            && e.code() == Code::Toobig
+            && !counted
+        {
+            prepared = Err(Code::Toobig.into());
         }
         if let Err(e) = &prepared {
             crate::log::log(e.code().number() as c_int, || {
@@ -91,7 +105,7 @@ unsafe fn prepare_at(
     }
     let mut used = 0;
     let text = sql_bytes(sql, n);
-    let rc = prepare(db, text, legacy, out, &mut used);
+    let rc = prepare(db, (text, n >= 0), legacy, out, &mut used);
     if rc != OK && !tail.is_null() {
         used = failed_length(text);
     }
@@ -128,7 +142,7 @@ unsafe fn prepare16_at(
     }
     let text = crate::text::from_utf16(sql, n as i64);
     let mut used = 0;
-    let rc = prepare(db, &text, legacy, out, &mut used);
+    let rc = prepare(db, (&text, false), legacy, out, &mut used);
     if rc != OK {
         used = failed_length(&text);
     }

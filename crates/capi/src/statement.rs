@@ -175,7 +175,7 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         };
         drop(inner);
         if let Some(e) = &failed {
-            crate::log::log(e.code().number() as c_int, || {
+            crate::log::log(e.number() as c_int, || {
                 let message = iolite_base::raw_text::decode(e.message()).into_owned();
                 [b"statement aborts: ", &message[..], b"; [", st.sql.to_bytes(), b"]"].concat()
             });

@@ -11,11 +11,7 @@ use std::ptr::{null, null_mut};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_normalized_sql(s: *mut Stmt) -> *const c_char {
     with_stmt(s, null(), |_, st| {
-        let text = raw_text::encode(st.sql.to_bytes());
-        let printed = match iolite_sql::parse_next(&text, &Default::default()) {
-            Ok(Some((p, _))) => iolite_sql::print::parsed(&p),
-            _ => text.into_owned(),
-        };
+        let printed = iolite_sql::normalized(&raw_text::encode(st.sql.to_bytes()));
         crate::column::keep(st, (0, b'n'), raw_text::decode(&printed).into_owned(), 1)
     })
 }

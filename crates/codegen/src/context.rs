@@ -92,10 +92,20 @@ pub(crate) enum Dest {
     Exists { reg: i32 },
     /// Into the queue of a recursive query.
     Queue(Rc<QueueDest>),
-    /// Into a list of rows for window functions.
-    Window { cursor: i32 },
+    /// Into a list of rows for window functions. Where rows may come out of it before all are there, `step` is the subroutine
+    /// that passes them on, and the register with its return address.
+    Window { cursor: i32, step: Option<(i32, iolite_bytecode::Label)> },
     /// Nowhere (a SELECT in a trigger).
     Discard,
+}
+
+/// Cursors, open for writing, on which the loop over a table runs.
+#[derive(Clone)]
+pub(crate) struct Along {
+    pub id: TableId,
+    pub table: i32,
+    /// That of an index, if the loop goes along this one.
+    pub index: Option<(Rc<iolite_catalog::Index>, i32)>,
 }
 
 /// The queue of a recursive query.
@@ -185,8 +195,8 @@ pub(crate) struct Codegen<'p> {
     pub counts_keys: bool,
     /// Set where columns of the table being written are read: text is copied out of pages.
     pub copy_columns: bool,
-    /// A table whose loop must run on this cursor, open for writing.
-    pub write_cursor: Option<(TableId, i32)>,
+    /// A table whose loop must run on these cursors, open for writing.
+    pub along: Option<Along>,
     /// `PRAGMA reverse_unordered_selects` holds for the loops being opened.
     pub scan_backwards: bool,
     /// There are cursors on virtual tables.
@@ -223,7 +233,7 @@ impl<'p> Codegen<'p> {
             passes: false,
             counts_keys: plan.counts_keys,
             copy_columns: false,
-            write_cursor: None,
+            along: None,
             scan_backwards: false,
             opens_virtual: false,
             holds_tables: plan.virtual_tables.iter().any(|t| !t.0.holds_nothing()),
@@ -307,6 +317,13 @@ impl<'p> Codegen<'p> {
         {
             m.line = line;
             self.b.emit(Opcode::Explain, line, 0, Mark::Resume as i32);
+        }
+    }
+
+    /// What follows works for the present line again, after a subroutine that worked for another.
+    pub fn returned(&mut self) {
+        if let Some(m) = &self.marks {
+            self.b.emit(Opcode::Explain, m.line, 0, Mark::Resume as i32);
         }
     }
 

@@ -30,7 +30,10 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::FinishSeek, w.cursors.table, 0, 0);
             }
             if plain {
-                return self.delete_row(w, p5::COUNT_CHANGE | p5::SAVE_POSITION);
+                let along = w.along_index().map(|k| (k, p5::SAVE_POSITION));
+                self.delete_entries(w, None, along)?;
+                let keeps = if along.is_none() { p5::SAVE_POSITION } else { 0 };
+                return self.delete_record(w, p5::COUNT_CHANGE | keeps);
             }
             let old = self.load_row(t, w.cursors.table)?;
             return self.delete_loaded(w, r, old);
@@ -70,7 +73,7 @@ impl Codegen<'_> {
         let r = &w.plan.replaced;
         if r.is_plain() {
             let (found, flags) = match taken {
-                Taken::Entry(k) => (Some(k), 0),
+                Taken::Entry(k) => (Some((k, 0)), 0),
                 Taken::Rowid => (None, p5::WRITTEN_OVER),
                 Taken::Other => (None, 0),
             };

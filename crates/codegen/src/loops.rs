@@ -404,7 +404,8 @@ impl Codegen<'_> {
 
     fn open_table(&mut self, l: &Level, db: usize, table: &Rc<Table>) -> Result<Prepared> {
         let mut p = Prepared::default();
-        let given = self.write_cursor.filter(|w| w.0 == l.source.id).map(|w| w.1);
+        let along = self.along.clone().filter(|w| w.id == l.source.id);
+        let given = along.as_ref().map(|w| w.table);
         let covering = match &l.access {
             Access::IndexScan { covering, .. } => *covering,
             Access::Index(a) => a.covering,
@@ -440,9 +441,15 @@ impl Codegen<'_> {
             p.table_cursor = Some(c);
         }
         if let Some((i, key)) = index {
-            let c = self.b.cursor();
-            self.b.emit4(Opcode::OpenRead, c, i.root.get() as i32, db as i32, P4::KeyInfo(key.clone()));
-            p.index_cursor = Some(c);
+            let along = along.and_then(|w| w.index).filter(|(own, _)| Rc::ptr_eq(own, i));
+            p.index_cursor = Some(match along {
+                Some((_, c)) => c,
+                None => {
+                    let (c, root) = (self.b.cursor(), i.root.get() as i32);
+                    self.b.emit4(Opcode::OpenRead, c, root, db as i32, P4::KeyInfo(key.clone()));
+                    c
+                }
+            });
         }
         if matches!(l.access, Access::Auto { .. }) {
             p.index_cursor = Some(self.b.cursor());

@@ -4,13 +4,13 @@
 //! collected first; `insert`, `update` and `delete` code what happens to each. What this does not know: why rows are
 //! collected, which tests are due, which triggers fire; all that is in the plan.
 
-use crate::context::{Codegen, Dest, Place, Row, internal};
+use crate::context::{Along, Codegen, Dest, Place, Row, internal};
 use crate::loops::Loops;
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4, p5};
-use iolite_plan::bind::Target;
+use iolite_plan::bind::{Target, TargetIndex};
 use iolite_plan::bound::Expr;
-use iolite_plan::plan::CorePlan;
+use iolite_plan::plan::{Access, CorePlan};
 use iolite_plan::statement::modify::*;
 use iolite_value::KeyInfo;
 use std::rc::Rc;
@@ -38,6 +38,18 @@ pub(crate) struct Modification<'m> {
 impl Modification<'_> {
     pub fn target(&self) -> &Target {
         &self.plan.target
+    }
+
+    /// The index whose cursor stands at the entry of the row that the loop has found, to delete it there.
+    pub fn along_index(&self) -> Option<usize> {
+        let (Feed::Found { rows, .. }, Pass::One, Verb::Delete(r)) =
+            (&self.plan.feed, self.plan.pass, &self.plan.verb)
+        else {
+            return None;
+        };
+        let Access::Index(a) = &rows.levels[0].access else { return None };
+        let of = |i: &TargetIndex| !i.is_table && Rc::ptr_eq(&i.index, &a.index);
+        self.target().indexes.iter().position(of).filter(|_| r.is_plain() && self.returning.is_none())
     }
 }
 
@@ -202,9 +214,12 @@ impl Codegen<'_> {
             }
             Rows::Loops => {
                 let Feed::Found { rows, .. } = &w.plan.feed else { return Ok(Closing::Nothing) };
-                self.write_cursor = w.plan.target.is_stored().then_some((w.plan.target.id, w.cursors.table));
+                let index =
+                    w.along_index().map(|k| (w.target().indexes[k].index.clone(), w.cursors.indexes[k]));
+                let along = Along { id: w.target().id, table: w.cursors.table, index };
+                self.along = w.target().is_stored().then_some(along);
                 let loops = self.open_loops(rows)?;
-                self.write_cursor = None;
+                self.along = None;
                 w.next = self.innermost_next(&loops);
                 Closing::Loops(loops)
             }

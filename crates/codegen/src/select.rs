@@ -548,8 +548,15 @@ impl Codegen<'_> {
                 self.b.jump(Opcode::Goto, 0, end, 0);
             }
             Dest::Queue(q) => self.enqueue(q, first, width)?,
-            Dest::Window { cursor } => {
+            Dest::Window { cursor, step } => {
                 self.b.emit(Opcode::WindowRow, *cursor, first, n);
+                if let Some((back, rows)) = step {
+                    let early = self.b.label();
+                    self.b.jump(Opcode::WindowRun, *cursor, early, 0);
+                    self.b.jump(Opcode::Gosub, *back, *rows, 0);
+                    self.returned();
+                    self.b.place(early);
+                }
             }
             Dest::Discard => {}
         }

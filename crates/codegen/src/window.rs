@@ -1,5 +1,6 @@
-//! Window functions: the input's rows go into a list, one instruction computes all functions over it, and the result is
-//! made of the list's rows and the functions' values, which stand in registers as a table's columns do.
+//! Window functions: the input's rows go into a list, and the result is made of the list's rows and the functions' values,
+//! which stand in registers as a table's columns do. A subroutine passes on the rows that have their values: when the
+//! input has ended and, where it comes in the windows' order, whenever enough rows were added.
 
 use crate::context::{Codegen, Dest, Place};
 use crate::select::Limits;
@@ -28,30 +29,42 @@ impl Codegen<'_> {
         let cursor = self.b.cursor();
         let passes: Vec<code::WindowPass> = w.windows.iter().map(|p| self.window_pass(p)).collect();
         let passes: Rc<[code::WindowPass]> = passes.into();
-        self.b.emit4(Opcode::WindowOpen, cursor, 0, 0, P4::Windows(passes.clone()));
-        let filled = self.b.label();
-        self.core(&w.input, &[], Limits::default(), &Dest::Window { cursor }, filled)?;
-        self.b.place(filled);
         let former = self.begin(c, Role::Windows);
+        let windows = self.present_line();
+        let delivered = w.delivered().map_or(0, |terms| terms as i32 + 1);
+        self.b.emit4(Opcode::WindowOpen, cursor, delivered, 0, P4::Windows(passes.clone()));
         for (p, pass) in w.windows.iter().zip(&*passes) {
             self.frame_offset(&p.frame.start, pass.start)?;
             self.frame_offset(&p.frame.end, pass.end)?;
         }
-        self.b.emit(Opcode::WindowRun, cursor, 0, 0);
-        self.resume(former);
-        let calls: usize = w.windows.iter().map(|p| p.calls.len()).sum();
-        let first = self.b.regs(w.input.result.len() + calls);
-        self.places.insert(w.table, Place::Registers { rowid: 0, first });
-        let (over, next) = (self.b.label(), self.b.label());
+        self.b.emit(Opcode::WindowOffsets, cursor, 0, 0);
         if let Some(last) = w.windows.first() {
             self.begin(last, Role::Window);
         }
+        let line = self.present_line();
+        self.resume(former);
+        let (filled, over, rows, back) = (self.b.label(), self.b.label(), self.b.label(), self.b.reg());
+        let step = (delivered > 0).then_some((back, rows));
+        self.core(&w.input, &[], Limits::default(), &Dest::Window { cursor, step }, filled)?;
+        self.b.place(filled);
+        self.resume(windows);
+        self.b.jump(Opcode::WindowRun, cursor, over, 1);
+        self.b.jump(Opcode::Gosub, back, rows, 0);
+        self.b.jump(Opcode::Goto, 0, over, 0);
+        self.b.place(rows);
+        let calls: usize = w.windows.iter().map(|p| p.calls.len()).sum();
+        let first = self.b.regs(w.input.result.len() + calls);
+        self.places.insert(w.table, Place::Registers { rowid: 0, first });
+        let (out, next) = (self.b.label(), self.b.label());
+        self.resume(line);
         let top = self.b.here();
-        self.b.jump(Opcode::WindowNext, cursor, over, first);
+        self.b.jump(Opcode::WindowNext, cursor, out, first);
         self.row_begins();
         self.sink_row(&mut sink, next)?;
         self.b.place(next);
         self.b.emit(Opcode::Goto, 0, top as i32, 0);
+        self.b.place(out);
+        self.b.emit(Opcode::Return, back, 0, 0);
         self.b.place(over);
         self.close_sink(sink, Part::new(c, Role::Order))
     }

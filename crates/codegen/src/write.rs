@@ -444,7 +444,7 @@ impl Codegen<'_> {
         &mut self,
         w: &Modification<'_>,
         only: Option<&[bool]>,
-        found: Option<usize>,
+        found: Option<(usize, u16)>,
     ) -> Result<()> {
         let (t, c) = (w.target(), &w.cursors);
         let place = Place::of_target(c.table, t);
@@ -452,8 +452,9 @@ impl Codegen<'_> {
             if i.is_table || only.is_some_and(|o| !o[k]) {
                 continue;
             }
-            if found == Some(k) {
+            if let Some((_, flags)) = found.filter(|(at, _)| *at == k) {
                 self.b.emit(Opcode::Delete, c.indexes[k], 0, 0);
+                self.b.p5(flags);
                 continue;
             }
             let done = self.b.label();

@@ -27,6 +27,8 @@ pub struct Token<'a> {
     pub end: usize,
     /// It stands at the place of the token before: a synonym.
     pub colocated: bool,
+    /// How many places are left free in front of it, as where words were passed over.
+    pub skipped: usize,
 }
 
 /// Takes the tokens one after the other. `Ok(false)`: no more are wanted.

@@ -418,6 +418,7 @@ impl Config {
         s.hash_size.set(1024 * 1024);
         s.secure_delete.set(false);
         s.insttoken.set(false);
+        *s.rank.borrow_mut() = None;
         let mut version = 0;
         for row in rows {
             let [key, value] = &row[..] else { continue };

@@ -2,7 +2,7 @@
 
 use crate::{tokenize, words};
 use iolite_base::{Error, Result};
-use iolite_ext::Tokenizer;
+use iolite_ext::{Host, TokenSink, TokenizeFor, Tokenizer};
 use std::rc::Rc;
 
 /// Where the rows' texts are.
@@ -76,12 +76,25 @@ fn prefixes(list: &str) -> Result<Vec<usize>> {
 }
 
 impl Config {
+    /// Cuts a text into tokens as its language wants it; the tokenizer gets that as a number in digits, where rows have one.
+    pub fn tokenize(
+        &self,
+        reason: TokenizeFor,
+        language: i64,
+        text: &[u8],
+        sink: &mut TokenSink<'_>,
+    ) -> Result<()> {
+        let language = self.language.as_ref().map(|_| language.to_string());
+        self.tokenizer.tokenize(reason, text, language.as_deref().map(str::as_bytes), sink)
+    }
+
     /// Reads the arguments. `columns_of` answers the names of the columns of a table.
     pub fn parse(
         version: u8,
         (database, table): (&str, &str),
         args: &[Box<str>],
         columns_of: &dyn Fn(&str) -> Result<Vec<String>>,
+        host: &dyn Host,
     ) -> Result<Config> {
         let mut names = Vec::new();
         let mut made = None;
@@ -94,7 +107,7 @@ impl Config {
             if made.is_none()
                 && let Some(text) = tokenizer(arg)
             {
-                made = Some(tokenize::parse(text)?);
+                made = Some(tokenize::parse(host, text)?);
                 continue;
             }
             let Some((key, value)) = option(arg).filter(|_| version == 4) else {
@@ -130,7 +143,7 @@ impl Config {
         }
         let tokenizer = match made {
             Some(t) => t,
-            None => tokenize::create("simple", &[])?,
+            None => tokenize::create(host, "simple", &[])?,
         };
         let prefixes = prefixes(prefix.as_deref().unwrap_or_default())?;
         let mut columns: Vec<Column> = names.into_iter().map(|name| Column { name, indexed: true }).collect();

@@ -29,3 +29,4 @@ mod words;
 
 pub use functions::{FUNCTION_NAMES, functions_named};
 pub use module::BUILTIN;
+pub use tokenize::{TokenizerDoor, builtin as tokenizer, exists as has_tokenizer, set_tokenizer_door};

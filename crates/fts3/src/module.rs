@@ -17,7 +17,8 @@ impl Fts3 {
             let from = format!("{}.{}", words::name(args.database), words::name(table));
             Ok(host.prepare(&format!("SELECT * FROM {from}"))?.columns())
         };
-        let config = Config::parse(self.version, (args.database, args.table), args.args, &columns_of)?;
+        let config =
+            Config::parse(self.version, (args.database, args.table), args.args, &columns_of, &**host)?;
         if !config.is_declarable() {
             return Err(Code::Error.into());
         }

@@ -39,6 +39,7 @@ impl Storage {
     fn tokens(
         &self,
         values: &[Value],
+        language: i64,
         sizes: &mut Sizes,
         mut f: impl FnMut(&Token<'_>, usize, i64) -> Result<()>,
     ) -> Result<()> {
@@ -54,16 +55,12 @@ impl Storage {
             }
             let text = v.text_bytes()?;
             let mut position = 0i64;
-            self.config.tokenizer.tokenize(
-                TokenizeFor::Document,
-                tokenize::visible(&text),
-                None,
-                &mut |t| {
-                    f(t, i, position)?;
-                    position += 1;
-                    Ok(true)
-                },
-            )?;
+            self.config.tokenize(TokenizeFor::Document, language, tokenize::visible(&text), &mut |t| {
+                position += t.skipped as i64;
+                f(t, i, position)?;
+                position += 1;
+                Ok(true)
+            })?;
             sizes[i] = sizes[i].wrapping_add(position as u32);
             sizes[n] = sizes[n].wrapping_add(text.len() as u32);
         }
@@ -79,7 +76,7 @@ impl Storage {
         }))
     }
 
-    fn language_of(&self, row: &[Value]) -> i64 {
+    pub fn language_of(&self, row: &[Value]) -> i64 {
         match self.config.language {
             Some(_) => i64::from(row.get(self.config.columns.len()).map_or(0, Value::to_int) as i32),
             None => 0,
@@ -101,7 +98,7 @@ impl Storage {
     pub fn insert_terms(&self, docid: i64, values: &[Value], language: i64, sizes: &mut Sizes) -> Result<()> {
         self.index.begin_row(docid, false, language)?;
         let mut own = self.no_sizes();
-        self.tokens(values, &mut own, |t, column, position| {
+        self.tokens(values, language, &mut own, |t, column, position| {
             if !t.text.is_empty() {
                 self.index.add(t.text, Some((column, position)));
             }
@@ -119,8 +116,9 @@ impl Storage {
     /// Takes a row out. Answers whether it was there, and whether it was the last one.
     pub fn delete(&self, docid: i64, sizes: &mut Sizes) -> Result<(bool, bool)> {
         let Some(row) = self.content(docid)? else { return Ok((false, false)) };
-        self.index.begin_row(docid, true, self.language_of(&row))?;
-        self.tokens(&row, sizes, |t, _, _| {
+        let language = self.language_of(&row);
+        self.index.begin_row(docid, true, language)?;
+        self.tokens(&row, language, sizes, |t, _, _| {
             if !t.text.is_empty() {
                 self.index.add(t.text, None);
             }
@@ -244,7 +242,7 @@ impl Storage {
         let mut expected = 0u64;
         self.each_row(|docid, row| {
             let language = self.language_of(row);
-            self.tokens(row, &mut self.no_sizes(), |t, column, position| {
+            self.tokens(row, language, &mut self.no_sizes(), |t, column, position| {
                 if t.text.is_empty() {
                     return Ok(());
                 }

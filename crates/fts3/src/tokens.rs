@@ -14,10 +14,10 @@ pub(crate) struct Tokens;
 struct Table(Rc<dyn Tokenizer>);
 
 impl Module for Tokens {
-    fn connect(&self, _: &Rc<dyn Host>, args: &TableArgs<'_>) -> Result<Declared> {
+    fn connect(&self, host: &Rc<dyn Host>, args: &TableArgs<'_>) -> Result<Declared> {
         let args: Vec<String> = args.args.iter().map(|a| words::dequote(a)).collect();
         let (name, rest) = args.split_first().map_or(("simple", &[][..]), |(n, r)| (n, r));
-        let tokenizer = tokenize::create(name, rest)?;
+        let tokenizer = tokenize::create(&**host, name, rest)?;
         Ok(Declared::new("CREATE TABLE x(input, token, start, end, position)", Rc::new(Table(tokenizer))))
     }
 }
@@ -42,7 +42,8 @@ impl VirtualTable for Table {
 struct Cursor {
     tokenizer: Rc<dyn Tokenizer>,
     input: Value,
-    tokens: Vec<(Vec<u8>, usize, usize)>,
+    /// Text, ends and places.
+    tokens: Vec<(Vec<u8>, usize, usize, usize)>,
     at: usize,
 }
 
@@ -55,9 +56,10 @@ impl VirtualCursor for Cursor {
         }
         self.input = args[0].to_text()?;
         let text = self.input.text_bytes()?;
-        let tokens = &mut self.tokens;
+        let (tokens, mut place) = (&mut self.tokens, 0);
         self.tokenizer.tokenize(TokenizeFor::Document, tokenize::visible(&text), None, &mut |t| {
-            tokens.push((t.text.to_vec(), t.start, t.end));
+            place += t.skipped + 1;
+            tokens.push((t.text.to_vec(), t.start, t.end, place - 1));
             Ok(true)
         })
     }
@@ -72,13 +74,13 @@ impl VirtualCursor for Cursor {
     }
 
     fn column(&self, n: usize) -> Result<Value> {
-        let Some((token, start, end)) = self.tokens.get(self.at) else { return Ok(Value::Null) };
+        let Some((token, start, end, place)) = self.tokens.get(self.at) else { return Ok(Value::Null) };
         Ok(match n {
             0 => self.input.clone(),
             1 => Value::text(token)?,
             2 => Value::Int(*start as i64),
             3 => Value::Int(*end as i64),
-            _ => Value::Int(self.at as i64),
+            _ => Value::Int(*place as i64),
         })
     }
 

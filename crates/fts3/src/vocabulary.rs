@@ -37,7 +37,7 @@ impl Module for Vocabulary {
             table,
             version: 3,
             columns: vec![Column { name: String::new(), indexed: true }],
-            tokenizer: tokenize::create("simple", &[])?,
+            tokenizer: tokenize::builtin("simple", &[])?,
             prefixes: vec![0],
             content: Content::Own,
             compress: None,

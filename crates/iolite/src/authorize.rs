@@ -31,7 +31,15 @@ impl Asking<'_> {
             2 => Ok(false),
             1 if action == Action::Read => {
                 let (table, column) = (one.unwrap_or(""), two.unwrap_or(""));
-                Err(Error::new(Code::Auth, format!("access to {table}.{column} is prohibited")))
+                // As where names are looked up: the database is told where there are others.
+                let others = self.catalog.schemas.len() > 2;
+                let database = database.filter(|d| others || *d != &*self.name(0));
+                let dot = if database.is_some() { "." } else { "" };
+                let database = database.unwrap_or_default();
+                Err(Error::new(
+                    Code::Auth,
+                    format!("access to {database}{dot}{table}.{column} is prohibited"),
+                ))
             }
             1 => Err(Error::new(Code::Auth, "not authorized")),
             _ => Err(Error::sql("authorizer malfunction")),

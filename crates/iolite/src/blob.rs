@@ -84,7 +84,7 @@ impl Connection {
         inner.load_schemas()?;
         let (db, table, column) = match find(inner, name, writes) {
             // The catalog may be out of date: somebody else may have made what is named.
-            Err(e) if e.code() == Code::Error && inner.check_schemas()? => {
+            Err(e) if e.code() == Code::Error && inner.look_again() => {
                 inner.load_schemas()?;
                 find(inner, name, writes)?
             }

@@ -155,13 +155,7 @@ impl Env for Running {
         let v = if i == SCHEMA_FORMAT && self.conn.settings.legacy_format() { 1 } else { v };
         self.conn.btree_of(db)?.set_meta(i, v)?;
         match i {
-            1 => {
-                self.conn.edit_schema(db, |s| s.cookie = v);
-                if db == 1 {
-                    // Names mean temporary objects first: other statements may have meant something else.
-                    self.conn.expire_statements();
-                }
-            }
+            1 => self.conn.edit_schema(db, |s| s.cookie = v),
             2 => self.conn.edit_schema(db, |s| s.format = v),
             _ => {}
         }

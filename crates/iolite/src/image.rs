@@ -72,7 +72,12 @@ impl Connection {
 
     /// The bytes that a file with the content of a database would have, as this connection sees it now.
     pub fn serialize(&self, database: &str) -> Result<Vec<u8>> {
-        self.btree(database)?.reading(image)
+        let b = self.btree(database)?;
+        if !self.is_autocommit() {
+            // It is of the state that the transaction reads from now on.
+            b.begin_read()?;
+        }
+        b.reading(image)
     }
 
     /// Closes what is open under the name of a database, and opens an image as a private database in memory in its place.

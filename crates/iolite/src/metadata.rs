@@ -40,7 +40,7 @@ impl Connection {
         inner.load_schemas()?;
         let found = || inner.catalog.borrow().table(database, table);
         let mut known = found();
-        if known.is_none() && inner.check_schemas()? {
+        if known.is_none() && inner.look_again() {
             // Somebody else may have made it.
             inner.load_schemas()?;
             known = found();

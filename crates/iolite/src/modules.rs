@@ -148,6 +148,12 @@ impl Inner {
 }
 
 impl Connector for Connection {
+    fn warn(&self, code: Code, text: &dyn Fn() -> String) {
+        if let Some(log) = self.0.log.get() {
+            log(code, text);
+        }
+    }
+
     fn connect(&self, db: usize, table: &Rc<Table>) -> Result<Rc<Connected>> {
         self.0.connect_virtual(db, table)
     }

@@ -64,7 +64,7 @@ impl Target {
         let open = || match &self.shared {
             Some(name) => crate::memory::open_named(&self.vfs, name, &self.options),
             // Nothing will ever be in it.
-            None if self.options.memory && self.options.read_only => {
+            None if self.options.read_only && (self.options.memory || self.path.as_os_str().is_empty()) => {
                 let options = OpenOptions { read_only: true, ..OpenOptions::default() };
                 Ok(crate::memory::open_image(&self.vfs, Vec::new(), 0, &options)?.0)
             }
@@ -168,7 +168,8 @@ pub(crate) fn target(name: &[u8], flags: OpenFlags, vfs: &Arc<dyn Vfs>) -> Resul
                     }
                     options.create = value == "rwc";
                 }
-                "memory" => options.memory = true,
+                // Nobody has written to it before: it is for writing, whatever the flags say.
+                "memory" => (options.memory, options.read_only) = (true, false),
                 _ => return Err(Error::sql(format!("no such access mode: {value}"))),
             },
             b"cache" => match &*value {

@@ -243,10 +243,14 @@ pub(crate) fn compile(
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
         conn.0.load_schemas()?;
     }
+    if conn.0.sharing.is_some() && conn.0.look_again() {
+        // Those who share a cache share what is known of its schema.
+        conn.0.load_schemas()?;
+    }
     conn.0.check_schema_locks()?;
     match compile_once(conn, parsed, text, p, watch) {
         // The catalog may be out of date: somebody else may have made what the text names.
-        Err(e) if e.code() == iolite_base::Code::Error && conn.0.check_schemas()? => {
+        Err(e) if e.code() == iolite_base::Code::Error && conn.0.look_again() => {
             conn.0.load_schemas()?;
             *p = Program::default();
             compile_once(conn, parsed, text, p, watch)?;
@@ -328,7 +332,7 @@ fn compile_once(
         return Ok(());
     }
     match explained {
-        true => emit_explained(&plan, &settings, parsed.explain, p)?,
+        true => emit_explained(conn, &plan, &settings, parsed.explain, p)?,
         false => iolite_codegen::emit(&plan, &settings, None, p)?,
     }
     p.columns = plan.take_columns();
@@ -345,12 +349,14 @@ fn compile_once(
 /// The program of a statement whose plan is asked for, with the lines that tell of it.
 #[cold]
 fn emit_explained(
+    conn: &Connection,
     plan: &StatementPlan,
     settings: &Settings,
     explain: ExplainMode,
     p: &mut Program,
 ) -> Result<()> {
-    let lines = iolite_plan::explain::explain(plan);
+    let triggers = explain == ExplainMode::QueryPlan && conn.0.settings.trigger_plans();
+    let lines = iolite_plan::explain::explain(plan, triggers);
     let marked = (explain == ExplainMode::Analyze).then_some(&lines);
     iolite_codegen::emit(plan, settings, marked, p)?;
     p.plan = lines.list;

@@ -29,24 +29,33 @@ impl Inner {
                 b.begin_read()?;
             }
         }
-        self.check_schemas()?;
+        self.check_schemas();
         self.load_schemas()
     }
 
-    /// Forgets schemas that are not what the files say: after a rollback, or when another connection has changed
-    /// them. Answers whether there was one.
-    pub fn check_schemas(&self) -> Result<bool> {
+    /// Forgets schemas that are not what the files say, because another connection has changed them: what is known lacks a name. Answers
+    /// whether there was one. Where a file cannot be read now, what is known is all there is to say.
+    pub fn look_again(&self) -> bool {
+        self.forget_other(|then, now| now.is_ok_and(|n| n != then))
+    }
+
+    /// Forgets schemas that are not what the files say, after a rollback. Answers whether there was one.
+    pub fn check_schemas(&self) -> bool {
+        self.forget_other(|then, now| now.ok() != Some(then))
+    }
+
+    fn forget_other(&self, is_other: impl Fn(u32, Result<u32>) -> bool) -> bool {
         let mut stale = false;
         let n = self.catalog.borrow().schemas.len();
         for db in 0..n {
             let Some(b) = self.btree_if_open(db) else { continue };
             let schema = self.catalog.borrow().schemas[db].clone();
-            if schema.loaded && b.reading(|b| b.meta(1)).ok() != Some(schema.cookie) {
+            if schema.loaded && is_other(schema.cookie, b.reading(|b| b.meta(1))) {
                 self.forget_schema(db);
                 stale = true;
             }
         }
-        Ok(stale)
+        stale
     }
 
     /// Reads one database's schema.
@@ -69,8 +78,14 @@ impl Inner {
     }
 
     fn put_schema(&self, db: usize, schema: Schema) {
+        let known = self.catalog.borrow().schemas[db].loaded;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = Rc::new(schema);
-        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        if known {
+            self.renew_generation(db);
+        } else {
+            // Nobody's names meant what was not known.
+            Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        }
     }
 
     fn read_schema(&self, db: usize, bt: &Btree, schema: &mut Schema) -> Result<()> {
@@ -139,7 +154,7 @@ impl Inner {
             add_row(schema, &row)
         })?;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
-        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        self.renew_generation(db);
         Ok(())
     }
 
@@ -154,8 +169,18 @@ impl Inner {
         schema.clear_stats();
         bt.reading(|bt| take_stats(bt, schema))?;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
-        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        self.renew_generation(db);
         Ok(())
+    }
+
+    /// A schema is another one now: programs over it are compiled anew before their next run. Where it is that of temporary
+    /// objects, all programs are: names mean those first, and may have meant something else.
+    fn renew_generation(&self, db: usize) {
+        if db == 1 {
+            self.expire_statements();
+        } else {
+            Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        }
     }
 
     /// Changes a schema in place.
@@ -163,7 +188,7 @@ impl Inner {
         let mut catalog = self.catalog.borrow_mut();
         f(Rc::make_mut(&mut Rc::make_mut(&mut catalog).schemas[db]));
         drop(catalog);
-        Rc::make_mut(&mut self.generations.borrow_mut())[db] += 1;
+        self.renew_generation(db);
     }
 
     /// Forgets a schema: it is read again before the next statement is prepared.

@@ -134,6 +134,7 @@ settings! {
         temp_store: i64 = 0, "Where temporary tables lie: 1 in files, 2 in memory, 0 in files as compiled.";
         #[cfg_attr(not(feature = "columnar"), allow(dead_code))]
         threads: i64 = 0, "Threads of a query in columns beside its own.";
+        trigger_plans: bool = false, "EXPLAIN QUERY PLAN tells what triggers do.", switch TriggerPlans;
         triggers: bool = true, "Triggers fire, those of the temp database in any case.", switch Triggers;
         trusted_schema: bool = true, "Schemas may call functions that are not innocuous.", pragma "trusted_schema", switch TrustedSchema;
         views: bool = true, "Views may be read, those of the temp database in any case.", switch Views;
@@ -147,6 +148,5 @@ settings! {
         fullfsync: bool = false, "Syncs, on macOS.", pragma "fullfsync";
         scan_status: bool = true, "Counters of loops.", switch ScanStatus;
         stable_plans: bool = false, "The values of parameters do not change plans. They never do here.", switch StablePlans;
-        trigger_plans: bool = false, "Plans of triggers in EXPLAIN QUERY PLAN.", switch TriggerPlans;
     }
 }

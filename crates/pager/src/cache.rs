@@ -43,7 +43,10 @@ impl Pager {
     #[inline]
     pub fn get(&mut self, pgno: Pgno) -> Result<Buf> {
         match self.table.hit(pgno) {
-            Some(page) => Ok(page),
+            Some(page) => {
+                self.stats.hits += 1;
+                Ok(page)
+            }
             None => self.fetch(pgno),
         }
     }

@@ -32,6 +32,17 @@ pub struct Block<'a> {
     pub number: u32,
 }
 
+impl Block<'_> {
+    /// Whether it passes on its rows as it finds them: if few are wanted, few are read.
+    pub fn passes_rows(&self) -> bool {
+        passes_rows(self.core, self.order)
+    }
+}
+
+fn passes_rows(core: &CorePlan, order: &[OrderTerm]) -> bool {
+    order.is_empty() && core.grouping == Grouping::None
+}
+
 /// What an executor thinks of a block.
 pub enum Estimate {
     /// The loops are better at it.
@@ -95,12 +106,21 @@ struct Choice<'a> {
 
 impl Choice<'_> {
     fn query(&mut self, q: &SelectPlan) -> Result<()> {
+        self.read(q, false)
+    }
+
+    /// A query of whose rows, if it is `limited`, not all may be read.
+    fn read(&mut self, q: &SelectPlan, limited: bool) -> Result<()> {
+        let limited = limited || q.limit.is_some() || q.one_row;
         match &q.cores[..] {
             [core] => {
                 let order = if q.ordered { &[][..] } else { &q.order_by[..] };
-                self.block(core, order, q.limit.is_some() || q.one_row)
+                self.block(core, order, limited)
             }
-            several => several.iter().enumerate().try_for_each(|(k, c)| self.block(c, q.arm_order(k), false)),
+            several => {
+                let limited = limited && q.merge.is_none() && q.order_by.is_empty();
+                several.iter().enumerate().try_for_each(|(k, c)| self.block(c, q.arm_order(k), limited))
+            }
         }
     }
 
@@ -108,21 +128,24 @@ impl Choice<'_> {
         match &m.feed {
             Feed::Query(q) => self.query(q),
             Feed::Found { rows, .. } if m.pass != Pass::One => self.block(rows, &[], false),
-            Feed::Found { rows, .. } => self.inside(rows),
+            Feed::Found { rows, .. } => self.inside(rows, false),
             Feed::Row(_) | Feed::Defaults | Feed::Everything => Ok(()),
         }
     }
 
-    /// The blocks within a block.
-    fn inside(&mut self, core: &CorePlan) -> Result<()> {
+    /// The blocks within a block, which passes on its rows one by one and may be `limited`.
+    fn inside(&mut self, core: &CorePlan, limited: bool) -> Result<()> {
         for q in core.levels.iter().filter_map(|l| l.query.as_deref()) {
-            self.query(&q.select)?;
+            self.read(&q.select, limited && q.coroutine)?;
             for arm in q.recursive.iter().flat_map(|r| &r.arms) {
                 self.block(arm, &[], false)?;
             }
         }
         match &core.window {
-            Some(w) => self.shown(&w.input, &[], false, true),
+            Some(w) => {
+                let limited = limited && w.delivered().is_some();
+                self.shown(&w.input, &[], limited, !limited)
+            }
             None => Ok(()),
         }
     }
@@ -133,7 +156,7 @@ impl Choice<'_> {
 
     fn shown(&mut self, core: &CorePlan, order: &[OrderTerm], limited: bool, whole: bool) -> Result<()> {
         if core.levels.iter().any(|l| l.query.is_some()) || core.window.is_some() {
-            self.inside(core)?;
+            self.inside(core, limited && passes_rows(core, order))?;
         }
         // A row of constants, and a count that no loop makes.
         if core.levels.is_empty() && core.window.is_none() || core.count_only {

@@ -207,6 +207,17 @@ pub struct WindowPlan {
     pub windows: Vec<WindowPass>,
 }
 
+impl WindowPlan {
+    /// Where one order serves all windows and the loops deliver it, at least by its leading terms: how many of these. Rows
+    /// come out before all are read then.
+    pub fn delivered(&self) -> Option<usize> {
+        let (last, others) = self.windows.split_last()?;
+        let (terms, alike) =
+            (last.partition.len() + last.order.len(), others.iter().all(|w| last.sorts_for(w)));
+        (alike && (last.delivered > 0 || terms == 0)).then_some(last.delivered)
+    }
+}
+
 /// One window over rows of values; numbers are those of the input's results.
 #[derive(Clone, Debug)]
 pub struct WindowPass {
@@ -220,6 +231,20 @@ pub struct WindowPass {
     pub frame: Frame,
     /// The functions.
     pub calls: Vec<PassCall>,
+}
+
+impl WindowPass {
+    /// Whether rows in its order are in that of another window, too.
+    fn sorts_for(&self, other: &WindowPass) -> bool {
+        let mut own = self.sorted_by();
+        other.sorted_by().all(|t| own.next().is_some_and(|o| o == t))
+    }
+
+    /// What its rows are sorted by, and how.
+    fn sorted_by(&self) -> impl Iterator<Item = (usize, &Collation, bool, bool)> {
+        let partition = self.partition.iter().map(|(k, c)| (*k, c, false, false));
+        partition.chain(self.order.iter().map(|(k, t)| (*k, &t.collation, t.desc, t.nulls_large)))
+    }
 }
 
 /// A function over a window.

@@ -367,12 +367,13 @@ impl<'a> Planner<'a> {
             }
         }
         if !windows.is_empty() {
+            let ordered = window::orders(&windows, &final_order);
             *plan = window::split(std::mem::take(plan), windows, &mut final_order);
             if let Some(pass) = plan.window.as_mut().and_then(|w| w.windows.last_mut()) {
                 pass.delivered = sorted.min(input_order.len());
             }
             *order_by = final_order;
-            return Ok(false);
+            return Ok(ordered);
         }
         Ok(ordered)
     }

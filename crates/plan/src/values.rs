@@ -44,7 +44,7 @@ impl StatementPlan {
             return None;
         }
         let mut text = String::new();
-        for line in crate::explain::explain(self).list {
+        for line in crate::explain::explain(self, false).list {
             text.push_str(&line.detail);
             text.push('\n');
         }

@@ -53,6 +53,13 @@ pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [Or
     CorePlan { window: Some(Box::new(WindowPlan { input: plan, table, windows })), ..outer }
 }
 
+/// Whether rows in the order of the first window, in which they come out, are in the query's order.
+pub(crate) fn orders(defs: &[WindowDef], order_by: &[OrderTerm]) -> bool {
+    let Some(first) = defs.first().filter(|_| !order_by.is_empty()) else { return false };
+    let mut terms = input_order(first).into_iter();
+    order_by.iter().all(|t| terms.next().is_some_and(|own| own.same(t)))
+}
+
 /// The order in which a window wants its rows.
 pub(crate) fn input_order(d: &WindowDef) -> Vec<OrderTerm> {
     let plain = |e: &Expr| OrderTerm {
@@ -112,19 +119,23 @@ fn place_results(e: &mut Expr, table: TableId, width: usize, ids: &[AggId]) {
     e.children_mut(&mut |c| place_results(c, table, width, ids));
 }
 
+impl OrderTerm {
+    /// Whether both order rows alike.
+    fn same(&self, other: &OrderTerm) -> bool {
+        self.expr.same(&other.expr)
+            && self.desc == other.desc
+            && self.nulls_large == other.nulls_large
+            && self.collation == other.collation
+    }
+}
+
 impl WindowDef {
     /// Whether both are the same window.
     pub fn same(&self, other: &WindowDef) -> bool {
         let all = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y));
-        let terms = |a: &OrderTerm, b: &OrderTerm| {
-            a.expr.same(&b.expr)
-                && a.desc == b.desc
-                && a.nulls_large == b.nulls_large
-                && a.collation == b.collation
-        };
         all(&self.partition, &other.partition)
             && self.order.len() == other.order.len()
-            && self.order.iter().zip(&other.order).all(|(a, b)| terms(a, b))
+            && self.order.iter().zip(&other.order).all(|(a, b)| a.same(b))
             && self.frame.same(&other.frame)
     }
 

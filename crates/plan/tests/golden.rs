@@ -21,7 +21,7 @@ fn executors_are_chosen_as_before() {
     golden(&dir, "plan", |sql| {
         let plan = planning.plan_with_executor(sql).expect(sql);
         let mut out = iolite_plan::print::statement(&plan);
-        for l in iolite_plan::explain::explain(&plan).list {
+        for l in iolite_plan::explain::explain(&plan, false).list {
             let source = l.source.map_or(String::new(), |n| format!(" [source {n}]"));
             out += &format!("  {} below {}: {}{source}\n", l.id, l.parent, l.detail);
         }

@@ -178,12 +178,22 @@ impl<'a> Probe<'a> {
         }
     }
 
+    /// The second field, in the same way.
+    #[inline]
+    pub fn second_int(&self) -> Option<i64> {
+        match (self.key, &self.info.fields[..]) {
+            ([_, Value::Int(k), ..], [_, field, ..]) if !field.desc => Some(*k),
+            _ => None,
+        }
+    }
+
     /// The record compared with the key. A malformed record is `SQLITE_CORRUPT`.
     #[inline(always)]
     pub fn compare(&self, payload: &[u8]) -> Result<Ordering> {
         // One-byte lengths of the header and of the first type.
         if let [len, t, ..] = *payload
             && (len | t) < 0x80
+            && len > 1
             && let Some(body) = payload.get(len as usize..)
         {
             let o = match self.first {
@@ -200,29 +210,89 @@ impl<'a> Probe<'a> {
             };
             match o {
                 Some(Equal) if self.key.len() == 1 => return Ok(self.tie),
-                Some(o) if o.is_ne() => return Ok(if self.desc { o.reverse() } else { o }),
-                _ => {}
+                Some(Equal) => {
+                    let next = Place { field: 1, at: 2, body: len as usize + SHORT_LEN[t as usize] as usize };
+                    return self.rest(payload, next);
+                }
+                Some(o) => return Ok(if self.desc { o.reverse() } else { o }),
+                None => {}
             }
         }
-        record_key(payload, self.key, self.info, self.tie)
+        self.rest(payload, Place { field: 0, at: 1, body: payload.first().map_or(0, |len| *len as usize) })
+    }
+
+    /// What [`Probe::compare`] answers by the fields from a place on: those before are equal. The header's length is a byte.
+    #[inline(never)]
+    fn rest(&self, payload: &[u8], from: Place) -> Result<Ordering> {
+        let Place { field, mut at, mut body } = from;
+        let head = payload.first().map_or(0, |len| *len as usize);
+        let Some(header) = payload.get(..head).filter(|_| (1..0x80).contains(&head)) else {
+            return self.long(payload);
+        };
+        let fields = self.key.iter().zip(&self.info.fields);
+        for (k, field) in fields.skip(field) {
+            let Some(t) = header.get(at).copied() else { return Ok(self.tie) };
+            let Some(bytes) = payload.get(body..).filter(|_| t < 0x80) else { return self.long(payload) };
+            let len = SHORT_LEN[t as usize] as usize;
+            let o = match k {
+                Value::Int(k) if matches!(t, 1..=6 | 8 | 9) => {
+                    record::read_int(t as u64, bytes).ok_or(Code::Corrupt)?.cmp(k)
+                }
+                _ => {
+                    let bytes = bytes.get(..len).ok_or(Code::Corrupt)?;
+                    match k {
+                        Value::Text(k, _) if t >= 13 && t & 1 == 1 && self.info.enc == Encoding::Utf8 => {
+                            field.coll.compare(bytes, k)
+                        }
+                        _ => field_cmp(t as u64, bytes, k, &field.coll, self.info.enc)?,
+                    }
+                }
+            };
+            if o.is_ne() {
+                return Ok(field.direct(o, t == 0 || k.is_null()));
+            }
+            at += 1;
+            body += len;
+        }
+        Ok(self.tie)
+    }
+
+    /// The same for all fields of any record.
+    #[inline(never)]
+    fn long(&self, payload: &[u8]) -> Result<Ordering> {
+        let mut header = Header::new(payload)?;
+        for (k, field) in self.key.iter().zip(&self.info.fields) {
+            let Some((t, bytes)) = header.next(payload)? else {
+                return Ok(self.tie);
+            };
+            let o = field_cmp(t, bytes, k, &field.coll, self.info.enc)?;
+            if o.is_ne() {
+                return Ok(field.direct(o, t == 0 || k.is_null()));
+            }
+        }
+        Ok(self.tie)
     }
 }
 
-/// What [`Probe::compare`] answers, field by field.
-#[inline(never)]
-fn record_key(payload: &[u8], key: &[Value], info: &KeyInfo, tie: Ordering) -> Result<Ordering> {
-    let mut header = Header::new(payload)?;
-    for (k, field) in key.iter().zip(&info.fields) {
-        let Some((t, bytes)) = header.next(payload)? else {
-            return Ok(tie);
-        };
-        let o = field_cmp(t, bytes, k, &field.coll, info.enc)?;
-        if o.is_ne() {
-            return Ok(field.direct(o, t == 0 || k.is_null()));
-        }
-    }
-    Ok(tie)
+/// Where a field of a record is.
+struct Place {
+    field: usize,
+    /// Its type, in the header.
+    at: usize,
+    /// Its bytes.
+    body: usize,
 }
+
+/// The length of a field by its type, where that is one byte.
+const SHORT_LEN: [u8; 128] = {
+    let mut out = [0; 128];
+    let mut t = 0;
+    while t < out.len() {
+        out[t] = record::serial_len(t as u64) as u8;
+        t += 1;
+    }
+    out
+};
 
 /// Compares one encoded field with a value.
 fn field_cmp(t: u64, bytes: &[u8], k: &Value, coll: &Collation, enc: Encoding) -> Result<Ordering> {

@@ -593,7 +593,12 @@ impl Vm {
                 Opcode::FilterRowid => ops::filter::add_rowid(self, i)?,
                 Opcode::WindowOpen => ops::window::open(self, i)?,
                 Opcode::WindowRow => ops::window::add(self, i, env)?,
-                Opcode::WindowRun => ops::window::run(self, i, env)?,
+                Opcode::WindowOffsets => ops::window::offsets(self, i)?,
+                Opcode::WindowRun => {
+                    if !ops::window::run(self, i, env)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::WindowNext => {
                     if !ops::window::next(self, i, env)? {
                         pc = i.p2 as usize;
@@ -683,6 +688,7 @@ impl Vm {
                 }
                 Opcode::Transaction => {
                     let generation = if let P4::Int(g) = i.p4 { g as u64 } else { 0 };
+                    self.rowid_before = env.last_insert_rowid();
                     env.begin(i.p1 as usize, i.p2, i.p3 as u32, generation)?;
                     // Empty where no cache is shared.
                     let own = self.f.program.locks.iter().filter(|l| l.db == i.p1 as usize);
@@ -932,7 +938,12 @@ impl Vm {
             return Ok(Some(Outcome::Done));
         }
         let text = if i.p3 != 0 { Some(self.reg(i.p3).to_string_lossy()) } else { None };
-        Err(self.constraint(i, text))
+        let e = self.constraint(i, text);
+        if e.code() == Code::ConstraintForeignkey && self.callers.is_empty() && self.changes == 1 {
+            // The one row was refused, though that is found out behind it: it was not inserted.
+            env.set_last_insert_rowid(self.rowid_before);
+        }
+        Err(e)
     }
 }
 

@@ -100,6 +100,8 @@ pub struct Vm {
     pub total_changes: i64,
     /// Violations of immediate foreign keys by this run.
     pub(crate) violations: i64,
+    /// `last_insert_rowid()` before the statement.
+    pub(crate) rowid_before: i64,
     /// Those of them that count even if the statement fails: finished statements of triggers.
     pub settled_changes: i64,
     /// What the error that ended the run does to the transaction.
@@ -174,6 +176,7 @@ impl Vm {
             total_changes: 0,
             settled_changes: 0,
             violations: 0,
+            rowid_before: 0,
             action: Action::Abort,
             counters: Counters::default(),
             profile: None,

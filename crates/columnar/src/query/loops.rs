@@ -26,7 +26,8 @@ pub(crate) struct Loops {
     pub walks: bool,
     /// The only one seeks rows by an index.
     pub seeks: bool,
-    /// They deliver one group, or one of the different rows, after the other: whoever wants few need not go through all.
+    /// They deliver one group, one of the different rows, or one row with its windows' values after the other: whoever wants
+    /// few need not go through all.
     pub streams: bool,
     /// How wide the entries of a covering index are beside the table's rows; 1 where the table is scanned.
     pub width: f64,
@@ -56,9 +57,10 @@ impl Loops {
         let seeks = matches!(&c.levels[..], [l] if matches!(l.access, Access::Index(_)));
         let streams =
             c.grouping == Grouping::Ordered || matches!(c.distinct, Distinct::Unique | Distinct::Adjacent);
+        let windows = c.window.as_ref().is_some_and(|w| w.delivered().is_some());
         let first = c.levels.first().map_or(1.0, |l| l.rows.max(0.01));
         let width = c.levels.first().map_or(1.0, width);
-        Loops { scans, rest, rounds, first, walks, seeks, streams, width }
+        Loops { scans, rest, rounds, first, walks, seeks, streams: streams || windows, width }
     }
 }
 

@@ -30,3 +30,10 @@ INSERT INTO old VALUES ('one two one')
 SELECT hex(matchinfo(old, 'pcsxyb')) FROM old WHERE old MATCH 'one'
 SELECT hex(matchinfo(old, 'n')) FROM old WHERE old MATCH 'one'
 SELECT hex(matchinfo(old, 'l')) FROM old WHERE old MATCH 'one'
+CREATE TABLE elsewhere(a, b)
+CREATE VIRTUAL TABLE x USING fts4(a, b, content=elsewhere)
+INSERT INTO x(docid, a, b) VALUES (1, 'one two', 'three'), (2, 'two', 'one')
+INSERT INTO elsewhere(rowid, a, b) VALUES (2, 'two', NULL)
+SELECT docid, a, b, offsets(x), quote(offsets(x)), quote(snippet(x)), hex(matchinfo(x)) FROM x WHERE x MATCH 'one' ORDER BY docid
+SELECT docid, quote(offsets(x)), quote(snippet(x)) FROM x WHERE x MATCH 'two' ORDER BY docid
+SELECT docid, quote(offsets(x)), quote(snippet(x)) FROM x ORDER BY docid

@@ -49,6 +49,8 @@ pub(crate) struct Index {
     marked: Cell<i64>,
     /// Rises with every change.
     generation: Cell<u64>,
+    /// Settings may have been taken back, with the cookie that names them: another change may bear the same.
+    settings_unsure: Cell<bool>,
 }
 
 impl Index {
@@ -63,6 +65,7 @@ impl Index {
             pending_rows: Cell::new(0),
             marked: Cell::new(0),
             generation: Cell::new(0),
+            settings_unsure: Cell::new(false),
         }
     }
 
@@ -94,7 +97,7 @@ impl Index {
         if self.config.contentless_delete {
             s.origin = s.origin.max(1);
         }
-        if cookie != self.config.settings.cookie.get() {
+        if cookie != self.config.settings.cookie.get() || self.settings_unsure.get() {
             self.load_settings(cookie)?;
         }
         let s = Rc::new(s);
@@ -110,7 +113,9 @@ impl Index {
             rows.push(row.to_vec());
             Ok(())
         })?;
-        self.config.load(&rows, cookie)
+        self.config.load(&rows, cookie)?;
+        self.settings_unsure.set(false);
+        Ok(())
     }
 
     fn save(&self, s: &Structure) -> Result<()> {
@@ -131,14 +136,20 @@ impl Index {
 
     /// An empty index.
     pub fn clear(&self) -> Result<()> {
-        self.rollback();
+        self.drop_pending();
         self.store.write(AVERAGES, b"")?;
         let origin = self.config.contentless_delete as u64;
         self.save(&Structure { origin, ..Structure::default() })
     }
 
-    /// What is pending will not be.
+    /// What was written may be no more.
     pub fn rollback(&self) {
+        self.drop_pending();
+        self.settings_unsure.set(true);
+    }
+
+    /// What is pending will not be.
+    fn drop_pending(&self) {
         self.pending.borrow_mut().clear();
         self.pending_rows.set(0);
         self.marked.set(0);

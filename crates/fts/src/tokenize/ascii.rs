@@ -48,7 +48,7 @@ impl Tokenizer for Ascii {
             let end = text[start..].iter().position(|b| !is(*b)).map_or(text.len(), |n| start + n);
             token.clear();
             token.extend(text[start..end].iter().map(u8::to_ascii_lowercase));
-            if !sink(&Token { text: &token, start, end, colocated: false })? {
+            if !sink(&Token { text: &token, start, end, colocated: false, skipped: 0 })? {
                 return Ok(());
             }
             at = end;

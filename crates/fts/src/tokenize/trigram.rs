@@ -81,7 +81,8 @@ impl Tokenizer for Trigram {
         }
         loop {
             let (c, start, next) = self.next(text, at);
-            let more = sink(&Token { text: &token, start: starts[0], end: start, colocated: false })?;
+            let more =
+                sink(&Token { text: &token, start: starts[0], end: start, colocated: false, skipped: 0 })?;
             let Some(c) = c.filter(|_| more) else { return Ok(()) };
             at = next;
             token.drain(..lens[0]);

@@ -71,7 +71,7 @@ impl Tokenizer for Unicode61 {
         let mut token = Vec::with_capacity(64);
         let mut at = 0;
         while let Some((start, end)) = self.0.next(text, at, &mut token) {
-            if !sink(&Token { text: &token, start, end, colocated: false })? {
+            if !sink(&Token { text: &token, start, end, colocated: false, skipped: 0 })? {
                 return Ok(());
             }
             at = end;

@@ -19,6 +19,7 @@ pub(super) fn offsets(cursor: &Cursor) -> Result<Value> {
     let config = &cursor.storage.config;
     let places = query.places(cursor.docid(), false);
     let content = cursor.content()?;
+    let language = content.as_ref().map_or(0, |row| cursor.storage.language_of(row));
     let mut out = String::new();
     for column in 0..config.columns.len() {
         let mut streams = Vec::new();
@@ -43,7 +44,8 @@ pub(super) fn offsets(cursor: &Cursor) -> Result<Value> {
         let text = value.text_bytes()?;
         let mut tokens = Vec::new();
         let visible = tokenize::visible(&text);
-        config.tokenizer.tokenize(TokenizeFor::Auxiliary, visible, None, &mut |t| {
+        config.tokenize(TokenizeFor::Auxiliary, language, visible, &mut |t| {
+            tokens.extend(std::iter::repeat_n((t.start, t.start), t.skipped));
             tokens.push((t.start, t.end));
             Ok(true)
         })?;
@@ -66,6 +68,10 @@ pub(super) fn offsets(cursor: &Cursor) -> Result<Value> {
                 None => break,
             }
         }
+    }
+    if out.is_empty() {
+        // The row's text is not there, as in a table that keeps it elsewhere.
+        return Ok(Value::Null);
     }
     Value::text(out.trim_end())
 }

@@ -154,6 +154,7 @@ pub(super) fn snippet(cursor: &Cursor, args: &[Value]) -> Result<Value> {
     let content = cursor.content()?;
     let config = &cursor.storage.config;
     let columns = config.columns.len();
+    let language = content.as_ref().map_or(0, |row| cursor.storage.language_of(row));
     let places = query.places(cursor.docid(), false);
     let phrases: Vec<Vec<Phrase>> = (0..columns)
         .map(|column| {
@@ -202,11 +203,16 @@ pub(super) fn snippet(cursor: &Cursor, args: &[Value]) -> Result<Value> {
         }
         let bytes = tokenize::visible(&value.text_bytes()?).to_vec();
         let mut tokens = Vec::new();
-        config.tokenizer.tokenize(TokenizeFor::Auxiliary, &bytes, None, &mut |t| {
+        config.tokenize(TokenizeFor::Auxiliary, language, &bytes, &mut |t| {
+            tokens.extend(std::iter::repeat_n((t.start, t.start), t.skipped));
             tokens.push((t.start, t.end));
             Ok(true)
         })?;
         write(&mut out, &Text { bytes, tokens }, f, size, &shape, (n as i64, n == last));
+    }
+    if out.is_empty() {
+        // The row's text is not there, as in a table that keeps it elsewhere.
+        return Ok(Value::Null);
     }
     Value::text(&out)
 }

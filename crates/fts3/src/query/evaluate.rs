@@ -106,7 +106,7 @@ fn intersection(a: &[i64], b: &[i64]) -> Vec<i64> {
 impl Query {
     /// Reads and answers a query.
     pub fn new(index: &Index, column: Option<usize>, language: i64, text: &[u8]) -> Result<Query> {
-        let (phrases, expr) = parse(&index.store.config, column, text)?;
+        let (phrases, expr) = parse(&index.store.config, column, language, text)?;
         let mut hits = Vec::new();
         for p in &phrases {
             hits.push(hits::of_phrase(index, language, p)?);

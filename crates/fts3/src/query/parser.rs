@@ -48,6 +48,8 @@ struct Parser<'a> {
     column: Option<usize>,
     nested: i64,
     phrases: Vec<Phrase>,
+    /// In which language the text is.
+    language: i64,
 }
 
 fn is_space(b: u8) -> bool {
@@ -74,10 +76,11 @@ type Parsed<T> = std::result::Result<T, Refused>;
 pub(crate) fn parse(
     config: &Config,
     column: Option<usize>,
+    language: i64,
     text: &[u8],
 ) -> Result<(Vec<Phrase>, Option<Expr>)> {
     let text = crate::tokenize::visible(text);
-    let mut p = Parser { config, text, at: 0, column, nested: 0, phrases: Vec::new() };
+    let mut p = Parser { config, text, at: 0, column, language, nested: 0, phrases: Vec::new() };
     let parsed = p.expression().and_then(|e| match p.nested {
         0 => Ok(e),
         _ => Err(Refused::Malformed),
@@ -202,7 +205,7 @@ impl Parser<'_> {
     /// The tokens of a text, or the first one, and where the last one ends with its `*`.
     fn terms(&self, text: &[u8], single: bool) -> Result<(Vec<Term>, usize)> {
         let (mut out, mut end) = (Vec::new(), 0);
-        self.config.tokenizer.tokenize(TokenizeFor::Query, text, None, &mut |t| {
+        self.config.tokenize(TokenizeFor::Query, self.language, text, &mut |t| {
             let prefix = text.get(t.end) == Some(&b'*');
             let caret = t.start > 0 && text[t.start - 1] == b'^';
             let first = caret && (!single || self.config.version == 4);

@@ -40,7 +40,7 @@ impl Tokenizer for Porter {
             let start = at + skip;
             at = text[start..].iter().position(|b| !belongs(b)).map_or(text.len(), |n| start + n);
             stem(&text[start..at], &mut token);
-            if !sink(&Token { text: &token, start, end: at, colocated: false })? {
+            if !sink(&Token { text: &token, start, end: at, colocated: false, skipped: 0 })? {
                 return Ok(());
             }
         }

@@ -38,7 +38,7 @@ impl Tokenizer for Simple {
             at = text[start..].iter().position(|b| !is(b)).map_or(text.len(), |n| start + n);
             token.clear();
             token.extend(text[start..at].iter().map(u8::to_ascii_lowercase));
-            if !sink(&Token { text: &token, start, end: at, colocated: false })? {
+            if !sink(&Token { text: &token, start, end: at, colocated: false, skipped: 0 })? {
                 return Ok(());
             }
         }

@@ -12,6 +12,11 @@ impl Connection {
         *self.0.statements.borrow_mut() = list;
     }
 
+    /// Says who is told of what is allowed and may be a mistake.
+    pub fn set_log(&self, log: Option<crate::connection::Log>) {
+        self.0.log.set(log);
+    }
+
     /// Waits up to `ms` milliseconds for locks.
     pub fn busy_timeout(&self, ms: u32) -> Result<()> {
         self.0.settings.busy_timeout.set(ms);

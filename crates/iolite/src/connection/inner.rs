@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     /// Who lists the statements that were prepared on it.
     pub statements: RefCell<Option<Rc<dyn StatementList>>>,
+    /// Told of what may be a mistake.
+    pub log: Cell<Option<super::Log>>,
     /// At how many instructions of a program it is asked; 0: as often as is good.
     pub progress_every: Cell<u32>,
     #[allow(clippy::type_complexity)]

@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Given a database's name, its pages, its free ones and the bytes of each, answers how many of the free ones are to go.
 pub type VacuumPages = Rc<dyn Fn(&str, u32, u32, u32) -> u32>;
+/// Told of what is allowed and may be a mistake: a code, and who makes the text.
+pub type Log = fn(iolite_base::Code, &dyn Fn() -> String);
 /// Told the text of a trigger's statement, as a comment, when it begins.
 pub type Tracer = Rc<dyn Fn(&str)>;
 
@@ -146,6 +148,7 @@ impl Connection {
             statement_time: Cell::new(0),
             progress: RefCell::new(None),
             statements: RefCell::new(None),
+            log: Cell::new(None),
             progress_every: Cell::new(0),
             update_hook: RefCell::new(None),
             preupdate: crate::preupdate::Listeners::default(),

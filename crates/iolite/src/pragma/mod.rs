@@ -141,7 +141,10 @@ pub(crate) fn compile(
     let reads = p.reads_schema && p.name != "optimize";
     let work = move |c: &Connection| {
         if p.reads_schema {
-            c.0.be_current(schema.as_deref(), reads)?;
+            // Without any name these two mean the main database.
+            let main =
+                (value.is_none() && matches!(p.name, "encoding" | "foreign_key_check")).then_some("main");
+            c.0.be_current(schema.as_deref().or(main), reads)?;
         }
         let call = Call { conn: c, schema: schema.as_deref(), value: value.as_deref() };
         let rows = match p.work {

@@ -154,14 +154,17 @@ impl Transaction {
         if writers.first.is_some() {
             self.each_listener(|l| l.committed());
         }
+        writers.all().for_each(|w| self.tell_of_log(c, w.number, &w.tree));
+    }
+
+    /// Tells how long a database's log is after a commit.
+    pub fn tell_of_log(&self, c: &Inner, db: usize, tree: &Btree) {
         let hook = self.wal_hook.borrow().clone();
         let Some(hook) = hook else { return };
-        for w in writers.all() {
-            let name = c.databases.borrow().get(w.number).map(|d| d.name.clone());
-            let frames = w.tree.wal_frames();
-            if let Some(name) = name.filter(|_| frames > 0) {
-                hook(&name, frames);
-            }
+        let name = c.databases.borrow().get(db).map(|d| d.name.clone());
+        let frames = tree.wal_frames();
+        if let Some(name) = name.filter(|_| frames > 0) {
+            hook(&name, frames);
         }
     }
 
@@ -242,7 +245,7 @@ impl Transaction {
         self.abandon();
         self.check();
         if wrote {
-            c.check_schemas()?;
+            c.check_schemas();
         }
         if told && (wrote || begun) {
             let hook = self.rollback_hook.borrow().clone();

@@ -49,13 +49,18 @@ fn check(c: &Connection, draw: &mut Draw, story: &[String]) {
     let found = |order: &str| {
         format!("SELECT rowid, rank FROM t WHERE t MATCH 'w{n} OR w4' ORDER BY {order} LIMIT {k}")
     };
-    let expected = rows(c, &found("+rank, rowid"));
+    // The setting as it is in the file, asked past what is kept of it.
+    let call = c.query("SELECT v FROM t_config WHERE k = 'rank'", &[]).unwrap();
+    let call = call.first().map_or("bm25()".into(), |r| r[0].to_string_lossy()).replace("bm25(", "bm25(t, ");
+    let asked = found("2, 1").replace(" rank FROM", &format!(" {} FROM", call.replace(", )", ")")));
+    let expected = rows(c, &asked);
+    assert_eq!(rows(c, &found("+rank, rowid")), expected, "{asked}\n{}", story.join("\n"));
     assert_eq!(rows(c, &found("rank")), expected, "{}\n{}", found("rank"), story.join("\n"));
 }
 
 fn change(c: &Connection, draw: &mut Draw, story: &mut Vec<String>) {
     let id = 1 + draw.below(400);
-    let batch = match draw.below(16) {
+    let batch = match draw.below(17) {
         0..=4 => "INSERT INTO log VALUES(zeroblob(900))".to_string(),
         5 => "DELETE FROM log WHERE rowid % 3 = 0".into(),
         6..=8 => {
@@ -78,6 +83,7 @@ fn change(c: &Connection, draw: &mut Draw, story: &mut Vec<String>) {
         12 => "PRAGMA wal_checkpoint(RESTART)".into(),
         13 => "PRAGMA incremental_vacuum(20)".into(),
         14 => "VACUUM".into(),
+        15 => format!("INSERT INTO t(t, rank) VALUES('rank', 'bm25({id}.0)')"),
         _ => "CREATE TABLE IF NOT EXISTS log2(x UNIQUE); INSERT INTO log2 VALUES(random()); DROP TABLE log2"
             .into(),
     };
@@ -127,6 +133,13 @@ fn answers_are_of_the_tables_as_they_are() {
                     let (id, vector, text) = (1 + draw.below(400), vector(&mut draw), text(&mut draw));
                     if draw.below(2) == 0 {
                         put(writer, id, &vector, &text);
+                        check(writer, &mut draw, &story);
+                    }
+                    if draw.below(2) == 0 {
+                        let sql = format!("INSERT INTO t(t, rank) VALUES('rank', 'bm25({id}.5)')");
+                        writer.execute_batch(&sql).unwrap();
+                    }
+                    if draw.below(2) == 0 {
                         check(writer, &mut draw, &story);
                     }
                     writer.execute_batch("ROLLBACK TO a").unwrap();
@@ -193,5 +206,37 @@ fn lists_of_rows_outlive_changes_of_other_tables() {
             assert_eq!(kept(), before);
         }
     }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn settings_are_taken_back_with_their_transaction() {
+    let folder = std::env::temp_dir().join(format!("iolite-settings-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("x.db");
+    let (c, other) = (
+        Connection::open(file.to_str().unwrap()).unwrap(),
+        Connection::open(file.to_str().unwrap()).unwrap(),
+    );
+    c.execute_batch(
+        "CREATE VIRTUAL TABLE t USING fts5(a, b); INSERT INTO t VALUES('x', 'y x x x x'), ('x x', 'y'), ('z', 'z'), ('z z', 'z')",
+    )
+    .unwrap();
+    let ask = |c: &Connection| rows(c, "SELECT rowid FROM t('x') ORDER BY rank");
+    let set = |a: &str| format!("INSERT INTO t(t, rank) VALUES('rank', 'bm25({a})')");
+    let plain = ask(&c);
+    let turned = rows(&c, "SELECT rowid FROM t('x') ORDER BY bm25(t, 50, 0)");
+    assert_ne!(plain, turned);
+    for back in ["ROLLBACK", "ROLLBACK TO s; COMMIT"] {
+        c.execute_batch(&format!("BEGIN; SAVEPOINT s; {}", set("50, 0"))).unwrap();
+        assert_eq!(ask(&c), turned);
+        c.execute_batch(back).unwrap();
+        assert_eq!(ask(&c), plain, "{back}");
+    }
+    // Another change that gives the same number to what it sets.
+    c.execute_batch(&format!("BEGIN; {}; ROLLBACK", set("0, 50"))).unwrap();
+    other.execute_batch(&set("50, 0")).unwrap();
+    assert_eq!(ask(&c), turned);
+    drop((c, other));
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -79,3 +79,31 @@ fn what_another_connection_changes_is_noticed() {
     drop((a, b));
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+#[test]
+fn what_temporary_names_hide_is_noticed_by_statements_that_are_kept() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(x); INSERT INTO t VALUES('main'); CREATE VIRTUAL TABLE temp.f USING fts5(x)",
+    )
+    .unwrap();
+    let mut kept = c.prepare("SELECT count(*) FROM t").unwrap();
+    let mut n = |sql: &str| {
+        c.execute_batch(sql).unwrap();
+        kept.step().unwrap();
+        let n = kept.row()[0].to_int();
+        kept.reset().unwrap();
+        n
+    };
+    assert_eq!(n(""), 1);
+    assert_eq!(n("CREATE TEMP TABLE u(x); ALTER TABLE u RENAME TO t"), 0);
+    assert_eq!(n("BEGIN; ALTER TABLE temp.t RENAME TO u"), 1);
+    assert_eq!(n("ROLLBACK"), 0);
+    assert_eq!(n("SAVEPOINT s; DROP TABLE temp.t"), 1);
+    assert_eq!(n("ROLLBACK TO s"), 0);
+    assert_eq!(n("DROP TABLE temp.t; RELEASE s"), 1);
+    assert_eq!(n("ALTER TABLE f RENAME TO t"), 0);
+    assert_eq!(n("DROP TABLE temp.t"), 1);
+    assert_eq!(n("BEGIN; CREATE TEMP VIEW t AS SELECT 1 UNION SELECT 2"), 2);
+    assert_eq!(n("ROLLBACK"), 1);
+}

@@ -202,3 +202,79 @@ fn window_functions_are_the_same_where_their_rows_are_stored() {
         assert_eq!(c.query("SELECT sum(v) OVER () FROM t", &[]).unwrap().len(), 10);
     }
 }
+
+/// Windows over rows that arrive in their order: few rows wanted are few rows read.
+#[test]
+fn windows_over_rows_in_their_order_come_out_early() {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    let c = iolite::Connection::open_in_memory().unwrap();
+    c.execute_batch(&format!("PRAGMA analytics = off; {ROWS} CREATE INDEX by_k ON t(k, v)")).unwrap();
+    let calls = std::sync::Arc::new(AtomicU32::new(0));
+    let counted = calls.clone();
+    c.create_scalar_function("seen", 1, Default::default(), move |x| {
+        counted.fetch_add(1, Relaxed);
+        x.get::<i64>(0)
+    })
+    .unwrap();
+    for (sql, most) in [
+        ("SELECT sum(seen(id)) OVER (ORDER BY id) FROM t LIMIT 5", 100),
+        ("SELECT row_number() OVER (), lag(seen(id)) OVER () FROM t LIMIT 5", 100),
+        ("SELECT lead(seen(id), 3) OVER (ORDER BY id DESC) FROM t ORDER BY id DESC LIMIT 100", 600),
+        (
+            "SELECT * FROM (SELECT seen(id) AS i, count(*) OVER (ORDER BY id ROWS 2 PRECEDING) AS n FROM t) \
+                WHERE n = 2 LIMIT 1",
+            100,
+        ),
+        ("SELECT EXISTS (SELECT rank() OVER (ORDER BY id), seen(id) FROM t)", 100),
+        ("SELECT k, rank() OVER (PARTITION BY k ORDER BY v, seen(id)) FROM t WHERE k > 1 LIMIT 3", 5000),
+    ] {
+        calls.store(0, Relaxed);
+        c.execute_batch(sql).unwrap();
+        assert!((1..=most).contains(&calls.load(Relaxed)), "{}: {sql}", calls.load(Relaxed));
+    }
+}
+
+/// However many steps the rows of windows come out in, their values are those of rows that are sorted first.
+#[test]
+fn windows_are_the_same_in_steps() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(&format!(
+        "PRAGMA analytics = off; {ROWS} DELETE FROM t WHERE id > 5000; CREATE INDEX by_k ON t(k, v)"
+    ))
+    .unwrap();
+    let rows = |sql: &str| format!("{:?}", c.query(sql, &[]).unwrap());
+    for over in [
+        "ORDER BY # RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+        "ORDER BY # ROWS BETWEEN 3 PRECEDING AND 70 FOLLOWING EXCLUDE TIES",
+        "ORDER BY # GROUPS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
+        "ORDER BY # RANGE BETWEEN 5 PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE GROUP",
+        "PARTITION BY # ORDER BY v, id",
+        "PARTITION BY # ORDER BY v ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING",
+    ] {
+        for (column, order) in [("id", "t"), ("k", "t INDEXED BY by_k")] {
+            for functions in
+                ["sum(v) OVER w, max(id) OVER w", "lead(v, 2) OVER w, rank() OVER w", "ntile(3) OVER w"]
+            {
+                if column == "k" && over.contains("RANGE BETWEEN 5") {
+                    continue;
+                }
+                let query = |by: &str, from: &str| {
+                    let over = over.replace('#', by);
+                    format!("SELECT id, {functions} FROM {from} WINDOW w AS ({over}) LIMIT 4500")
+                };
+                // The rows of an index come by its second column.
+                let sorted = format!(
+                    "(SELECT * FROM t ORDER BY {column}, {} LIMIT -1)",
+                    if column == "k" { "v, id" } else { "1" }
+                );
+                let expected = rows(&query(&format!("+{column}"), &sorted));
+                let sql = query(column, order);
+                for memory in [1_000_000_000, 30_000] {
+                    c.execute_batch(&format!("PRAGMA sort_memory = {memory}")).unwrap();
+                    assert!(rows(&sql) == expected, "{memory}: {sql}");
+                }
+                c.execute_batch("PRAGMA sort_memory = 1000000000").unwrap();
+            }
+        }
+    }
+}

@@ -115,7 +115,8 @@ impl Binder<'_> {
                 };
                 Err(Error::new(Code::Auth, format!("access to {database}{table}.{column} is prohibited")))
             }
-            (1, Action::Function) => {
+            // Also where the answer is none.
+            (_, Action::Function) => {
                 Err(Error::sql(format!("not authorized to use function: {}", two.unwrap_or(""))))
             }
             (1, _) => Err(Error::new(Code::Auth, "not authorized")),
@@ -123,12 +124,12 @@ impl Binder<'_> {
         }
     }
 
-    /// Asks for a function.
-    pub(super) fn ask_function(&self, f: &iolite_ext::Function) -> Result<bool> {
+    /// Asks for a function that is called at a place of the text.
+    pub(super) fn ask_function(&self, f: &iolite_ext::Function, at: u32) -> Result<bool> {
         if !self.asks() {
             return Ok(true);
         }
-        self.ask(Action::Function, None, Some(&f.name), None)
+        self.ask(Action::Function, None, Some(&f.name), None).map_err(|e| e.at(at))
     }
 
     /// Asks for a column of a table; `column`: its number, or that of the rowid.

@@ -395,6 +395,8 @@ impl Binder<'_> {
                     }
                 };
                 if !self.env.catalog.triggers_of(db, &table).iter().any(|(_, t)| fits(&t.event)) {
+                    // What is wrong in the view itself is said first.
+                    self.asking_nobody(|b| b.view(db, &table, names, select))?;
                     return Err(Error::sql(format!("cannot modify {} because it is a view", table.name)));
                 }
                 let (query, columns) = match event {

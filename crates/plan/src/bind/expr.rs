@@ -122,7 +122,7 @@ impl Binder<'_> {
                 let span = ast::Span { start: *at, end: *at + name.len() as u32 };
                 let name = ast::Name { text: name.into(), quote: ast::Quote::None, span };
                 let function = self.function(&name, args.len())?;
-                if !self.ask_function(&function)? {
+                if !self.ask_function(&function, *at)? {
                     return Ok(Expr::Const(Value::Null));
                 }
                 let call = self.make_call(function, args, 1)?;
@@ -593,7 +593,7 @@ impl Binder<'_> {
 
     fn call(&mut self, c: &ast::Call) -> Result<Expr> {
         let function = self.function(&c.name, c.args.len())?;
-        if !self.ask_function(&function)? {
+        if !self.ask_function(&function, c.name.span.start)? {
             return Ok(Expr::Const(Value::Null));
         }
         let name = &c.name.text;

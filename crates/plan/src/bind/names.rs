@@ -115,6 +115,9 @@ impl Binder<'_> {
         }
         if table.is_none() && schema.is_none() {
             if column.quote == Quote::Double && self.env.quoted_strings {
+                let text =
+                    || format!("double-quoted string literal: \"{}\"", column.text.replace('"', "\"\""));
+                self.env.connector.warn(Code::Warning, &text);
                 if self.log.is_some() {
                     self.quoted.push(column.span);
                 }

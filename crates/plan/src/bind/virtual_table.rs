@@ -26,6 +26,8 @@ pub trait Connector {
     fn connect(&self, db: usize, table: &Rc<Table>) -> Result<Rc<Connected>>;
     /// The table of a module's own name, if there is such a module.
     fn eponymous(&self, name: &str) -> Result<Option<Rc<Connected>>>;
+    /// Told of what is allowed and may be a mistake (documentation page `errlog`).
+    fn warn(&self, _code: Code, _text: &dyn Fn() -> String) {}
 }
 
 /// A world without virtual tables.

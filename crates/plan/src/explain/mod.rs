@@ -3,7 +3,8 @@
 //!
 //! Lines stand in the order in which work is written down for the first time: queries in FROM, then the loops, each with
 //! the nested queries that are computed in it, then what becomes of groups and rows, sorting last. A nested query is told
-//! of once, where it is first needed. What triggers do is not told, nor how the parents of a foreign key are looked up.
+//! of once, where it is first needed. What triggers do is told behind all else, and only who asks for it is; how the parents of a
+//! foreign key are looked up is not told.
 //!
 //! [`Lines::of`] answers which line tells of a part of the plan, so that a program can say for which line it works. Parts
 //! are known by their addresses: the answer holds as long as the plan stays where it is. Nothing of this is made for a
@@ -16,7 +17,7 @@ use crate::bound::*;
 use crate::plan::*;
 use crate::print;
 use crate::statement::define::Step;
-use crate::statement::{Body, StatementPlan};
+use crate::statement::{Body, StatementPlan, TriggerPlan, TriggerStep};
 use iolite_base::hash::FastMap;
 use iolite_bytecode::PlanLine;
 
@@ -80,8 +81,8 @@ impl Lines {
     }
 }
 
-/// Tells what a plan does.
-pub fn explain(plan: &StatementPlan) -> Lines {
+/// Tells what a plan does. `triggers`: also what each trigger does that may fire.
+pub fn explain(plan: &StatementPlan, triggers: bool) -> Lines {
     let mut t = Teller {
         nested: &plan.nested,
         lines: Lines::default(),
@@ -107,6 +108,9 @@ pub fn explain(plan: &StatementPlan) -> Lines {
             }
         }
         Body::Control(_) | Body::IndexCheck(_) => {}
+    }
+    if triggers {
+        plan.triggers.iter().for_each(|p| t.trigger(p));
     }
     t.lines
 }
@@ -156,6 +160,20 @@ impl<'p> Teller<'p> {
         let id = self.line(detail);
         self.lines.parts.entry(Part::new(part, role)).or_insert(id);
         id
+    }
+
+    /// What a trigger does, behind a line with its name.
+    fn trigger(&mut self, p: &'p TriggerPlan) {
+        self.nested = &p.nested;
+        (self.told, self.stored) = (Vec::new(), Vec::new());
+        self.line(format!("-- TRIGGER {}", p.trigger.name));
+        self.exprs(&p.when);
+        for step in &p.steps {
+            match step {
+                TriggerStep::Query(q) => self.query(q),
+                TriggerStep::Modify(m) => self.modify(m),
+            }
+        }
     }
 
     /// Has the lines that `f` makes stand below line `id`.

@@ -115,8 +115,9 @@ fn delete_pass(t: &Target, found: &CorePlan, removal: &Removal, returned: bool) 
     }
     let simple = match &level.access {
         Access::Scan { .. } | Access::RowidRange { .. } => true,
+        // The loop runs on the cursor that deletes the index's entries.
+        Access::Index(a) => a.eq.iter().all(|e| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull)),
         Access::RowidEq { .. }
-        | Access::Index(_)
         | Access::IndexScan { .. }
         | Access::Or(_)
         | Access::Auto { .. }

@@ -28,6 +28,11 @@ impl EntryOrder for ByKey<'_> {
     fn first_int(&self) -> Option<i64> {
         self.0.first_int()
     }
+
+    #[inline(always)]
+    fn second_int(&self) -> Option<i64> {
+        self.0.second_int()
+    }
 }
 
 /// SeekRowid, NotExists: whether the row is there.

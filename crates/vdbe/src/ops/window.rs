@@ -25,19 +25,30 @@ pub(crate) fn add(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
 
 pub(crate) fn open(vm: &mut Vm, i: &Insn) -> Result<()> {
     let P4::Windows(passes) = &i.p4 else { return Err(Code::Internal.into()) };
-    vm.f.cursors[i.p1 as usize] = Some(VCursor::Window(Box::new(Rows::new(passes.clone()))));
+    let delivered = usize::try_from(i.p2 - 1).ok();
+    vm.f.cursors[i.p1 as usize] = Some(VCursor::Window(Box::new(Rows::new(passes.clone(), delivered))));
     Ok(())
 }
 
-pub(crate) fn run(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
+pub(crate) fn offsets(vm: &mut Vm, i: &Insn) -> Result<()> {
     let passes = list(vm, i.p1)?.passes();
     let offset = |e: &FrameEdge| match e {
         FrameEdge::Preceding(r) | FrameEdge::Following(r) => vm.f.regs[*r as usize].clone(),
         _ => Value::Null,
     };
     let offsets = passes.iter().map(|p| (offset(&p.start), offset(&p.end))).collect();
-    // Functions may call back: a statement is not re-entered while it runs.
-    list(vm, i.p1)?.run(offsets, env)
+    list(vm, i.p1)?.set_offsets(offsets);
+    Ok(())
+}
+
+/// `false` if too few rows were added yet.
+pub(crate) fn run(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<bool> {
+    let (whole, list) = (i.p3 != 0, list(vm, i.p1)?);
+    if !whole && !list.is_due() {
+        return Ok(false);
+    }
+    list.begin(whole, env)?;
+    Ok(true)
 }
 
 /// `false` at the end.

@@ -2,7 +2,8 @@
 //!
 //! An aggregate takes in and takes out each row once, as the frame moves. `min` and `max` cannot take out: where the frame's
 //! start moves, the rows that may yet be the extreme one are kept as a list, the present one first, those that a
-//! later row has outdone left out. Where rows are excluded each row's value is computed anew.
+//! later row has outdone left out. Where rows are excluded each row's value is computed anew. What is kept from row to row
+//! ([`Moving`]) serves until the partition ends, in as many steps as its rows arrive in.
 
 use super::CHECK_EVERY;
 use super::partition::Partition;
@@ -15,12 +16,26 @@ use iolite_value::{Value, compare};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Puts the values of an aggregate for the rows of a partition into its column.
+/// What an aggregate keeps from row to row of a partition.
+#[derive(Default)]
+pub(super) struct Moving {
+    /// Its state, and the frame that went into it.
+    state: Option<Box<dyn Aggregate>>,
+    held: Range<usize>,
+    /// For `min` and `max`: the rows that may yet be the extreme one, of the rows before `seen`.
+    candidates: VecDeque<usize>,
+    seen: usize,
+}
+
+/// Puts the values of an aggregate for the rows at some places of a partition into its column. Those before have theirs.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn over_frames(
     p: &Partition,
+    places: Range<usize>,
     call: &FunctionCall,
     args: &[usize],
     filter: Option<usize>,
+    moving: &mut Moving,
     env: &dyn Env,
     column: &mut [Value],
 ) -> Result<()> {
@@ -29,46 +44,55 @@ pub(super) fn over_frames(
     let flags = call.function.flags;
     let extreme = flags.has(FunctionFlags::MIN) || flags.has(FunctionFlags::MAX);
     if extreme && !excludes && p.pass.start != FrameEdge::UnboundedPreceding {
-        return extremes(&input, flags.has(FunctionFlags::MAX), column);
+        return extremes(&input, places, moving, flags.has(FunctionFlags::MAX), column);
     }
-    let mut state = make(call)?;
-    let mut held = 0..0;
+    let state = match &mut moving.state {
+        Some(state) => state,
+        none => none.insert(make(call)?),
+    };
+    let held = &mut moving.held;
     let mut value_aux = AuxData::default();
-    for (at, row) in p.rows.iter().enumerate() {
+    for at in places {
         if at % CHECK_EVERY == 0 {
             env.check_interrupt()?;
         }
+        let row = p.rows[at] as usize;
         let frame = p.whole_frame(at);
         if at > 0 && !excludes && frame == p.whole_frame(at - 1) {
-            column[*row as usize] = column[p.rows[at - 1] as usize].clone();
+            column[row] = column[p.rows[at - 1] as usize].clone();
             continue;
         }
         if excludes {
-            state = make(call)?;
+            *state = make(call)?;
             for r in p.frame(at) {
-                input.step(&mut *state, r)?;
+                input.step(&mut **state, r)?;
             }
         } else {
-            input.shift(&mut *state, &held, &frame)?;
-            held = frame.start..frame.end.max(held.end.max(frame.start));
+            input.shift(&mut **state, held, &frame)?;
+            *held = frame.start..frame.end.max(held.end.max(frame.start));
         }
-        column[*row as usize] = with_context(call, env, &mut value_aux, |c| state.value(c))?;
+        column[row] = with_context(call, env, &mut value_aux, |c| state.value(c))?;
     }
     Ok(())
 }
 
 /// `min` or (`max`) `max` over frames whose start moves. Of equal values the last one counts.
-fn extremes(input: &Input, max: bool, column: &mut [Value]) -> Result<()> {
+fn extremes(
+    input: &Input,
+    places: Range<usize>,
+    moving: &mut Moving,
+    max: bool,
+    column: &mut [Value],
+) -> Result<()> {
     let p = input.p;
     let value = |at: usize| &p.row(at)[input.args[0]];
-    let mut candidates: VecDeque<usize> = VecDeque::new();
-    let mut seen = 0;
-    for (at, row) in p.rows.iter().enumerate() {
+    let Moving { candidates, seen, .. } = moving;
+    for at in places {
         if at % CHECK_EVERY == 0 {
             input.env.check_interrupt()?;
         }
         let frame = p.whole_frame(at);
-        for r in seen.max(frame.start)..frame.end {
+        for r in (*seen).max(frame.start)..frame.end {
             if value(r).is_null() || !input.passes(r) {
                 continue;
             }
@@ -81,11 +105,11 @@ fn extremes(input: &Input, max: bool, column: &mut [Value]) -> Result<()> {
             }
             candidates.push_back(r);
         }
-        seen = seen.max(frame.end);
+        *seen = (*seen).max(frame.end);
         while candidates.front().is_some_and(|r| *r < frame.start) {
             candidates.pop_front();
         }
-        column[*row as usize] = candidates.front().map_or(Value::Null, |r| value(*r).clone());
+        column[p.rows[at] as usize] = candidates.front().map_or(Value::Null, |r| value(*r).clone());
     }
     Ok(())
 }

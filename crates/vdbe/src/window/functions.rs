@@ -7,20 +7,22 @@ use iolite_base::{Code, Error, Result};
 use iolite_ext::Inline;
 use iolite_value::arith::{Arith, arith};
 use iolite_value::{Affinity, Value};
+use std::ops::Range;
 
-/// Puts the values of a function for the rows of a partition into its column.
+/// Puts the values of a function for the rows at some places of a partition into its column.
 pub(super) fn compute(
     p: &Partition,
+    places: Range<usize>,
     what: Inline,
     args: &[usize],
     env: &dyn Env,
     column: &mut [Value],
 ) -> Result<()> {
-    for (at, row) in p.rows.iter().enumerate() {
+    for at in places {
         if at % CHECK_EVERY == 0 {
             env.check_interrupt()?;
         }
-        column[*row as usize] = value(p, what, args, at)?;
+        column[p.rows[at] as usize] = value(p, what, args, at)?;
     }
     Ok(())
 }
@@ -78,17 +80,21 @@ fn ntile(rows: usize, at: usize, tiles: &Value) -> Result<Value> {
 
 /// `lag` and `lead`: a value from a row further up or down, wherever the frame is.
 fn shifted(p: &Partition, at: usize, up: bool, args: &[usize]) -> Value {
+    match shifted_from(p, at, up, args).filter(|k| *k < p.rows.len()) {
+        Some(k) => arg(p, k, args, 0),
+        None => arg(p, at, args, 2),
+    }
+}
+
+/// The place from which `lag` (`up`) or `lead` takes its value, if there may be such a row.
+pub(super) fn shifted_from(p: &Partition, at: usize, up: bool, args: &[usize]) -> Option<usize> {
     let by = match args.len() {
         1 => Value::Int(1),
         _ => arg(p, at, args, 1),
     };
-    let there = match arith(if up { Arith::Sub } else { Arith::Add }, &Value::Int(at as i64), &by) {
+    match arith(if up { Arith::Sub } else { Arith::Add }, &Value::Int(at as i64), &by) {
         Value::Int(k) => usize::try_from(k).ok(),
         Value::Real(r) if r >= 0.0 && r == r.trunc() => Some(r as usize),
         _ => None,
-    };
-    match there.filter(|k| *k < p.rows.len()) {
-        Some(k) => arg(p, k, args, 0),
-        None => arg(p, at, args, 2),
     }
 }

@@ -4,6 +4,7 @@
 //! move forward from row to row. Peers and frames are found only for functions that ask for them; the lists are used again
 //! for the next partition.
 
+use super::functions;
 use iolite_base::{Error, Result};
 use iolite_bytecode::{FrameEdge, FrameExclude, FrameUnit, WindowPass};
 use iolite_ext::{Implementation, Inline};
@@ -79,6 +80,32 @@ impl<'a> Partition<'a> {
 
     pub fn row(&self, at: usize) -> &'a [Value] {
         &self.cells[self.rows[at] as usize * self.width..][..self.width]
+    }
+
+    /// Up to where its rows, from `from` on, have values that no later row changes; `complete`: there is no later row.
+    pub fn settled(&self, from: usize, complete: bool) -> usize {
+        let n = self.rows.len();
+        if complete { n } else { (from..n).find(|at| !self.is_settled(*at)).unwrap_or(n) }
+    }
+
+    fn is_settled(&self, at: usize) -> bool {
+        use Inline::{CumeDist, DenseRank, Lag, Lead, Ntile, PercentRank, Rank, RowNumber};
+        self.pass.calls.iter().all(|(call, args, _)| match &call.function.imp {
+            Implementation::Inline(RowNumber | Rank | DenseRank) => true,
+            Implementation::Inline(what @ (Lag | Lead)) => {
+                functions::shifted_from(self, at, *what == Lag, args).is_none_or(|k| k < self.rows.len())
+            }
+            Implementation::Inline(PercentRank | CumeDist | Ntile) => false,
+            _ => self.frame_is_settled(at),
+        })
+    }
+
+    fn frame_is_settled(&self, at: usize) -> bool {
+        let n = self.rows.len();
+        let by_place = self.pass.unit == FrameUnit::Rows
+            && matches!(self.pass.end, FrameEdge::CurrentRow | FrameEdge::Preceding(_));
+        let peers = matches!(self.pass.exclude, FrameExclude::Group | FrameExclude::Ties);
+        (by_place || self.frames[at].end < n) && !(peers && self.peers(self.group(at)).end == n)
     }
 
     /// The number of the group of peers that a row is in.

@@ -7,7 +7,8 @@
 //! What always holds: a record is the key of the sorter that it is in, then the row as it was added, then the values of the
 //! windows that were computed, the last window's first. What one partition takes is not limited.
 
-use super::held::{Held, same_partition};
+use super::columns;
+use super::held::{Held, Progress, same_partition};
 use crate::env::Env;
 use crate::sorter::Sorter;
 use iolite_base::{Code, Encoding, Result, alloc};
@@ -178,9 +179,10 @@ impl Part {
     }
 
     fn compute(&mut self, p: &WindowPass, offsets: &(Value, Value), env: &dyn Env) -> Result<()> {
-        self.rows.begin()?;
-        self.columns = self.rows.compute(p, offsets, env)?;
-        Ok(())
+        self.rows.extend_order()?;
+        self.columns = columns(p.calls.len(), self.rows.len)?;
+        let (known, mut progress) = ((self.rows.len, true), Progress::new(p.calls.len()));
+        self.rows.compute(p, offsets, known, &mut progress, &mut self.columns, env)
     }
 
     /// The next row, and all that was computed for it.

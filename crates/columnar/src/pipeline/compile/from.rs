@@ -23,7 +23,8 @@ impl Compiler<'_> {
             return no("a query in FROM that columns do not know");
         }
         let order = if plan.ordered { &[][..] } else { &plan.order_by[..] };
-        let query = self.of_block(&Block { core, order, limited: false, ..*self.block })?;
+        let limited = from.coroutine && self.block.limited && self.block.passes_rows();
+        let query = self.of_block(&Block { core, order, limited, ..*self.block })?;
         let columns = plan.columns.iter().map(|c| (c.meta.name.clone(), c.affinity));
         if query.result.len() != plan.columns.len() {
             return no("a query in FROM of another width");
