@@ -16,7 +16,6 @@ use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::not_null;
 use crate::rewrite::outer_join;
 use crate::rewrite::push_down;
-use crate::rewrite::renumber::Numbers;
 use crate::rewrite::union_all;
 use crate::terms::{self, Mask, Term};
 use crate::walk;

@@ -4,7 +4,7 @@
 //! What this does not know: whether an arm can be flattened (`flatten`); where it cannot, it is run as a query in FROM.
 
 use super::flatten::{self, Around};
-use super::renumber::{Numbers, renumber};
+use super::renumber::renumber;
 use crate::bound::*;
 use iolite_base::Few;
 use iolite_ext::FunctionFlags;
