@@ -119,8 +119,7 @@ pub fn signature(stock: &str, ours: &str) -> String {
 fn anonymous(line: &str) -> String {
     let (head, list) = line.trim().split_once(" (").unwrap_or((line.trim(), ""));
     let mut out = String::new();
-    let mut words = head.split(' ').peekable();
-    while let Some(w) = words.next() {
+    for w in head.split(' ') {
         let named =
             w.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '(');
         let _ = write!(out, "{}{}", if out.is_empty() { "" } else { " " }, if named { "#" } else { w });
@@ -404,7 +403,7 @@ impl Drawer {
         let item = ("".to_string(), t);
         let name = self.tables[t].name.clone();
         let (a, b) = (self.column(&item), self.column(&item));
-        let filter = self.conditions(&[item.clone()], 1);
+        let filter = self.conditions(std::slice::from_ref(&item), 1);
         match self.rng.below(10) {
             0 | 1 => format!("SELECT {a} AS x, {b} AS y FROM {name}{filter}"),
             2 | 3 => format!("SELECT {a} AS x, count(*) AS y FROM {name}{filter} GROUP BY 1"),
