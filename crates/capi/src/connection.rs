@@ -51,8 +51,8 @@ pub struct Db {
     pub(crate) hooks: crate::hooks::Hooks,
     /// What `fts5(pointer)` has handed out.
     pub(crate) fts5: RefCell<Option<Box<dyn Any>>>,
-    /// The tokenizers that it was given for FTS3 and FTS4.
-    pub(crate) fts3: RefCell<crate::fts3_tokenizer::Given>,
+    /// The tokenizers that it was given for FTS3 and FTS4: names, and where their modules are (`fts3_tokenizer`).
+    pub(crate) fts3: RefCell<Vec<(Vec<u8>, usize)>>,
     /// Who may load extensions.
     pub(crate) loads: Cell<u8>,
     pub(crate) client_data: RefCell<Vec<ClientData>>,

@@ -37,7 +37,7 @@ type Next = unsafe extern "C" fn(
 
 /// `sqlite3_tokenizer_module`.
 #[repr(C)]
-pub(crate) struct CModule {
+struct CModule {
     version: c_int,
     create: unsafe extern "C" fn(c_int, *const *const c_char, *mut *mut CTokenizer) -> c_int,
     destroy: unsafe extern "C" fn(*mut CTokenizer) -> c_int,
@@ -47,9 +47,6 @@ pub(crate) struct CModule {
     /// From version 1 on.
     language: Option<unsafe extern "C" fn(*mut CCursor, c_int) -> c_int>,
 }
-
-/// What a connection was given: names and modules.
-pub(crate) type Given = Vec<(Vec<u8>, *const CModule)>;
 
 pub(crate) const DOOR: TokenizerDoor = TokenizerDoor { function, find };
 
@@ -66,7 +63,7 @@ fn find(host: &dyn Host, name: &str) -> Option<Rc<dyn TokenizerKind>> {
     // SAFETY: as there.
     let given = unsafe { handle(host) }?.fts3.borrow();
     let (_, module) = given.iter().find(|(n, _)| **n == *name)?;
-    Some(Rc::new(CKind(*module)))
+    Some(Rc::new(CKind(*module as *const CModule)))
 }
 
 /// `fts3_tokenizer(name [, pointer])`.
@@ -88,11 +85,10 @@ fn function(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
             let (Some(name), Some(module)) = (name, module) else {
                 return Err(Error::sql("argument type mismatch"));
             };
-            let module = module as *const CModule;
             let mut given = d.fts3.borrow_mut();
             given.retain(|(n, _)| *n != name);
             // Nothing is registered by a NULL.
-            if !module.is_null() {
+            if module != 0 {
                 given.push((name, module));
             }
             module
@@ -100,7 +96,7 @@ fn function(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
         _ => {
             let name = name.unwrap_or_default();
             let given = d.fts3.borrow().iter().find(|(n, _)| *n == name).map(|g| g.1);
-            match given.or_else(|| ours(&name)) {
+            match given.or_else(|| ours(&name).map(|m| m as usize)) {
                 Some(m) => m,
                 None => {
                     return Err(Error::sql(format!("unknown tokenizer: {}", String::from_utf8_lossy(&name))));
@@ -108,7 +104,7 @@ fn function(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
             }
         }
     };
-    if trusted(0) { Value::blob(&(module as usize).to_ne_bytes()) } else { Ok(Value::Null) }
+    if trusted(0) { Value::blob(&module.to_ne_bytes()) } else { Ok(Value::Null) }
 }
 
 /// A module of the program's.

@@ -255,20 +255,36 @@ fn windowed(r: &mut Rng) -> String {
     query + mark
 }
 
+/// HAVING, now and then.
+fn having(r: &mut Rng) -> String {
+    let with = r.pick(&["<", ">", ">=", "=", "<>", "IS NOT"]);
+    match r.below(8) {
+        0 => format!(" HAVING count(*) > {}", r.below(4)),
+        1..=3 => format!(
+            " HAVING {}({}) {with} {}",
+            r.pick(&["sum", "min", "max", "count"]),
+            r.pick(&["small", "some", "id"]),
+            r.below(9)
+        ),
+        4 => " HAVING sum(some) IS NULL".into(),
+        _ => String::new(),
+    }
+}
+
 fn question(r: &mut Rng) -> String {
-    let filter = condition(r);
+    // Sometimes there is no row.
+    let filter = if r.chance(12) { "id < -5".to_string() } else { condition(r) };
     match r.below(13) {
         10..=12 => windowed(r),
         0 | 1 => {
             let list: Vec<String> = (0..1 + r.below(4)).map(|_| aggregates(r)).collect();
-            format!("SELECT {} FROM w WHERE {filter}", list.join(", "))
+            format!("SELECT {} FROM w WHERE {filter}{}", list.join(", "), having(r))
         }
         2..=6 => {
             let mut list: Vec<String> = (0..1 + r.below(3)).map(|_| r.pick(&KEYS).to_string()).collect();
             let keys: Vec<String> = (1..=list.len()).map(|k| k.to_string()).collect();
             list.extend((0..1 + r.below(3)).map(|_| aggregates(r)));
-            let having =
-                if r.chance(20) { format!(" HAVING count(*) > {}", r.below(4)) } else { String::new() };
+            let having = having(r);
             let s = format!(
                 "SELECT {} FROM w WHERE {filter} GROUP BY {}{having}",
                 list.join(", "),

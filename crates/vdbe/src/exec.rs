@@ -939,8 +939,9 @@ impl Vm {
         }
         let text = if i.p3 != 0 { Some(self.reg(i.p3).to_string_lossy()) } else { None };
         let e = self.constraint(i, text);
-        if e.code() == Code::ConstraintForeignkey && self.callers.is_empty() && self.changes == 1 {
-            // The one row was refused, though that is found out behind it: it was not inserted.
+        let one = self.callers.is_empty() && self.changes == 1 && self.f.program.columns.is_empty();
+        if one && e.code() == Code::ConstraintForeignkey {
+            // The one row was refused, though that is found out behind it: it was not inserted. (With RETURNING it was, to SQLite.)
             env.set_last_insert_rowid(self.rowid_before);
         }
         Err(e)

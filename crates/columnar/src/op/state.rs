@@ -466,7 +466,7 @@ impl<'a> States<'a> {
         }
     }
 
-    /// The values of an aggregate as integers, if they are held as such.
+    /// The values of an aggregate as integers, if they are held as such and none is NULL.
     pub fn numbers(&self, agg: usize) -> Option<&[i64]> {
         match self.aggs.get(agg)? {
             Agg::Number(i) => match &self.list[*i] {
@@ -475,7 +475,8 @@ impl<'a> States<'a> {
                 _ => None,
             },
             Agg::Sum { sum, plus: 0, kind: SumKind::Sum, n } => match (&self.list[*sum], self.list.get(*n)) {
-                (State::Ints { sum, .. }, Some(State::Rows(_))) => Some(sum),
+                // The one group of all rows is there without any.
+                (State::Ints { sum, .. }, Some(State::Rows(n))) if !self.one || n[0] > 0 => Some(sum),
                 _ => None,
             },
             _ => None,
