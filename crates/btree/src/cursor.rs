@@ -37,6 +37,13 @@ pub trait EntryOrder {
     fn second_int(&self) -> Option<i64> {
         None
     }
+
+    /// The [`beginning`](iolite_value::compare::beginning) of the key's first field, if it is a text in the ascending order of
+    /// its bytes: entries that begin with a text are told apart by that, and `order` is asked where it is the same.
+    #[inline]
+    fn first_text(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl<F: FnMut(&[u8]) -> Result<Ordering>> EntryOrder for F {

@@ -69,6 +69,9 @@ impl Codegen<'_> {
             Access::Index(a) => {
                 let icur = p.index_cursor.ok_or_else(|| internal("no index cursor"))?;
                 let t = table.ok_or_else(|| internal("an index without a table"))?;
+                if a.nulls_apart {
+                    return self.nulls_apart(a, (icur, cursor), &t, l, p, o);
+                }
                 let turned = self.scan_backwards.then(|| IndexAccess { reverse: true, ..(**a).clone() });
                 self.index_range(icur, turned.as_ref().unwrap_or(&**a), &t, o)?;
                 if icur != cursor && (!a.covering || l.source.join.right || p.own_rows_only) {
@@ -394,6 +397,41 @@ impl Codegen<'_> {
             self.b.emit(Opcode::Column, icur, f as i32, first + k as i32);
         }
         self.b.jump4(Opcode::NotFound, cursor, o.next, first, P4::Int(pk.key_len as i64));
+        Ok(())
+    }
+
+    /// The entries of an index in two passes, of which one finds those that have a NULL in the field behind the equal ones. The
+    /// body is a subroutine.
+    fn nulls_apart(
+        &mut self,
+        a: &IndexAccess,
+        (icur, cursor): (i32, i32),
+        t: &Rc<Table>,
+        l: &Level,
+        p: &Prepared,
+        o: &mut Open,
+    ) -> Result<()> {
+        let rest = IndexAccess { not_null: true, nulls_apart: false, ..a.clone() };
+        let eq = a.eq.iter().cloned().chain([EqTerm::IsNull]).collect();
+        let nulls = IndexAccess { eq, nulls_apart: false, ..a.clone() };
+        // From the greatest to the least, the NULLs come first.
+        let down = a.reverse != a.key.fields[a.eq.len()].desc;
+        let passes = if down { [nulls, rest] } else { [rest, nulls] };
+        let (body_return, body) = (self.b.reg(), self.b.label());
+        for pass in &passes {
+            let mut sub = Open::plain(self);
+            self.index_range(icur, pass, t, &mut sub)?;
+            if icur != cursor && (!a.covering || l.source.join.right || p.own_rows_only) {
+                self.fetch_row(icur, &a.index, cursor, t, &mut sub)?;
+            }
+            self.b.jump(Opcode::Gosub, body_return, body, 0);
+            self.close_level(sub)?;
+        }
+        let exit = o.exit;
+        self.b.jump(Opcode::Goto, 0, exit, 0);
+        self.b.place(body);
+        o.or_body = Some(body_return);
+        o.step = Step::Once;
         Ok(())
     }
 

@@ -39,6 +39,8 @@ pub struct Candidate {
     pub unique_keys: Option<usize>,
     /// The rows come in that order only, never in the opposite one.
     pub one_way: bool,
+    /// NULLs in the first key of `order` can come at either end.
+    pub splits_nulls: bool,
     /// Columns that are constant during a run.
     pub constant: Vec<i32>,
     /// One row at the most.
@@ -176,6 +178,7 @@ impl Accesses<'_> {
             order_unique: false,
             unique_keys: None,
             one_way: false,
+            splits_nulls: false,
             constant: Vec::new(),
             one_row: false,
         }
@@ -441,7 +444,7 @@ impl Accesses<'_> {
             c.access =
                 Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
             (c.order, c.unique_keys) = self.order_keys(info, &[], table);
-            c.order_unique = true;
+            (c.order_unique, c.splits_nulls) = (true, true);
             let narrower = covering && (is_pk || !index.has_expr());
             let forced = matches!(self.sources[i].indexed, ast::Indexed::By(_));
             let partial = !info.filter.is_empty();
@@ -1042,8 +1045,10 @@ impl IndexBuild<'_, '_> {
         (c.used, c.drives) = (used, drives);
         c.one_row = one_row;
         (c.order, c.unique_keys) = self.a.order_keys(self.info, &self.eq, self.table);
-        if lo.is_some() || hi.is_some() || self.not_null.is_some() {
-            let single = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
+        let single = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
+        let ends = lo.is_some() || hi.is_some() || self.not_null.is_some();
+        c.splits_nulls = !ends && !one_row && self.eq.iter().all(single);
+        if ends {
             let at = self.eq.iter().filter(|e| !single(e)).count();
             if let Some(key) = c.order.get_mut(at) {
                 key.never_null = true;
@@ -1065,6 +1070,7 @@ impl IndexBuild<'_, '_> {
             lo,
             hi,
             not_null: self.not_null.is_some(),
+            nulls_apart: false,
             reverse: false,
             covering: self.covering,
             one_row,

@@ -21,6 +21,19 @@ pub type AggId = u32;
 /// A subquery's number within a statement.
 pub type SubId = u32;
 
+/// The last numbers of a statement that are taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbers {
+    /// Of tables.
+    pub table: TableId,
+    /// Of aggregates and window functions.
+    pub agg: AggId,
+    /// Of nested queries.
+    pub sub: SubId,
+    /// How many queries there are, as SQLite counts them.
+    pub selects: u32,
+}
+
 /// The column number that stands for the rowid.
 pub const ROWID: i32 = -1;
 

@@ -39,6 +39,8 @@ pub struct Path {
     pub loops: Vec<Candidate>,
     /// Which of them run backwards.
     pub reverse: Vec<bool>,
+    /// In which of them NULLs of the first key come at the other end.
+    pub apart: Mask,
     /// The wanted order comes out.
     pub ordered: bool,
     /// Where groups were wanted: they come out in the query's order, too.
@@ -268,12 +270,13 @@ fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, 
     }
     let ordered = order.state == OrderState::Done;
     let delivered = if ordered { 0 } else { order.delivered };
-    let mut reverse = order.reverse;
+    let (mut reverse, mut apart) = (order.reverse, order.apart);
     if !ordered && delivered == 0 {
         reverse.clear();
+        apart = 0;
     }
     reverse.resize(loops.len(), false);
-    Path { loops, reverse, ordered, sorted: false, delivered, adjacent: false, arguments: false, rows }
+    Path { loops, reverse, apart, ordered, sorted: false, delivered, adjacent: false, arguments: false, rows }
 }
 
 /// A cost or a number of rows as coarsely as it is known, in steps of 7 percent: of paths as good as each other, the one
@@ -304,13 +307,16 @@ struct Order {
     delivered: usize,
     /// Which loops must run backwards for it.
     reverse: Vec<bool>,
+    /// In which NULLs must come at the other end.
+    apart: Mask,
     /// Which terms come out.
     done: Vec<bool>,
 }
 
 impl Default for Order {
     fn default() -> Order {
-        Order { state: OrderState::Dead, delivered: 0, reverse: Vec::new(), done: Vec::new() }
+        let (reverse, apart, done) = (Vec::new(), 0, Vec::new());
+        Order { state: OrderState::Dead, delivered: 0, reverse, apart, done }
     }
 }
 
@@ -320,7 +326,9 @@ impl Order {
         self.reverse.resize(loops.len(), false);
         self.done.clear();
         self.done.resize(w.terms.len(), false);
-        self.state = order_state(sources, loops, w, &mut self.reverse, &mut self.done);
+        self.apart = 0;
+        let loops_turned = (&mut self.reverse[..], &mut self.apart);
+        self.state = order_state(sources, loops, w, loops_turned, &mut self.done);
         self.delivered = if w.part { self.done.iter().take_while(|d| **d).count() } else { 0 };
     }
 }
@@ -330,7 +338,7 @@ fn order_state(
     sources: &[Source],
     loops: &[&Candidate],
     w: &Wanted<'_>,
-    reverse: &mut [bool],
+    (reverse, apart): (&mut [bool], &mut Mask),
     done: &mut [bool],
 ) -> OrderState {
     let is_constant = |t: &OrderTerm| match t.expr.without_collate() {
@@ -393,7 +401,10 @@ fn order_state(
             if w.what != What::Groups {
                 let term = &w.terms[t];
                 if term.nulls_large && !key.never_null {
-                    return OrderState::Dead;
+                    if !c.splits_nulls || n_keys > 0 || w.what != What::Order {
+                        return OrderState::Dead;
+                    }
+                    *apart |= 1 << n;
                 }
                 let back = term.desc != key.desc;
                 if back && c.one_way {

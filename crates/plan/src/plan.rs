@@ -469,6 +469,8 @@ pub struct IndexAccess {
     pub hi: Option<Bound>,
     /// Where there is neither end: NULLs in the next field are passed over.
     pub not_null: bool,
+    /// Likewise: NULLs in the next field come at the other end than the index has them.
+    pub nulls_apart: bool,
     /// Backwards.
     pub reverse: bool,
     /// No column outside the index is needed.
@@ -478,6 +480,18 @@ pub struct IndexAccess {
 }
 
 impl IndexAccess {
+    /// All entries of an index, in its order.
+    pub fn whole(index: Rc<Index>, key: Rc<KeyInfo>, reverse: bool, covering: bool) -> IndexAccess {
+        let (eq, lo, hi) = (Vec::new(), None, None);
+        let (not_null, nulls_apart, one_row) = (false, false, false);
+        IndexAccess { index, key, eq, lo, hi, not_null, nulls_apart, reverse, covering, one_row }
+    }
+
+    /// Whether it goes through all entries.
+    pub fn is_whole(&self) -> bool {
+        self.eq.is_empty() && self.lo.is_none() && self.hi.is_none() && !self.not_null
+    }
+
     /// The affinity that a value to be sought in a field gets.
     pub fn field_affinity(&self, t: &Table, field: usize, value: &Expr) -> Affinity {
         sought(match &self.index.columns[field].source {

@@ -16,7 +16,6 @@ use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::not_null;
 use crate::rewrite::outer_join;
 use crate::rewrite::push_down;
-use crate::rewrite::renumber::Numbers;
 use crate::rewrite::union_all;
 use crate::terms::{self, Mask, Term};
 use crate::walk;
@@ -119,6 +118,10 @@ impl<'a> Planner<'a> {
     #[inline(never)]
     fn expand(&mut self, s: &mut Select) {
         flatten::take_limit(s);
+        if union_all::count(s, &mut self.numbers) {
+            self.flat = false;
+            return;
+        }
         if let [core] = &mut s.cores[..] {
             let order_by = &mut s.order_by;
             flatten::flatten(core, Around { order_by, only: true, changing: false });
@@ -632,7 +635,7 @@ impl<'a> Planner<'a> {
             }
             filter[at.max(floor.unwrap_or(0))].push(t.expr.clone());
         }
-        let Path { loops, reverse, .. } = path;
+        let Path { loops, reverse, apart, .. } = path;
         plan.levels = Few::with_capacity(loops.len());
         let (mut outer_rows, mut filters, mut worth) = (1.0, false, 0);
         for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
@@ -657,6 +660,14 @@ impl<'a> Planner<'a> {
                 q.interleaved = if changing { q.coroutine } else { q.forward };
             }
             let mut access = c.access;
+            if apart >> l & 1 != 0 {
+                if let Access::IndexScan { index, key, reverse, covering } = access {
+                    access = Access::Index(Box::new(IndexAccess::whole(index, key, reverse, covering)));
+                }
+                if let Access::Index(a) = &mut access {
+                    a.nulls_apart = true;
+                }
+            }
             if back {
                 match &mut access {
                     Access::Scan { reverse }

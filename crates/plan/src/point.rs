@@ -117,6 +117,7 @@ fn by_key(
         lo: None,
         hi: None,
         not_null: false,
+        nulls_apart: false,
         reverse: false,
         covering: false,
         one_row: true,

@@ -178,6 +178,15 @@ impl<'a> Probe<'a> {
         }
     }
 
+    /// The [`beginning`] of the first field, if it is a text in the ascending order of its bytes.
+    #[inline]
+    pub fn first_text(&self) -> Option<u64> {
+        match self.first {
+            First::Text(k, Collation::Binary) if !self.desc => Some(beginning(k)),
+            _ => None,
+        }
+    }
+
     /// The second field, in the same way.
     #[inline]
     pub fn second_int(&self) -> Option<i64> {
@@ -271,6 +280,15 @@ impl<'a> Probe<'a> {
             }
         }
         Ok(self.tie)
+    }
+}
+
+/// The first eight bytes of a text, zeros behind a shorter one. Texts whose beginnings differ are in the order of these.
+#[inline(always)]
+pub fn beginning(text: &[u8]) -> u64 {
+    match text.first_chunk() {
+        Some(b) => u64::from_be_bytes(*b),
+        None => text.iter().zip((0..8).rev()).fold(0, |word, (b, at)| word | (*b as u64) << (8 * at)),
     }
 }
 

@@ -9,6 +9,9 @@
 //! What the planner thinks of conditions on columns without an index is a guess, and all its loops within multiply it: where
 //! that guess alone keeps an arm from rows, the conditions on the first table are tested on the rows of some of its leaves.
 //!
+//! Columns that are there still have to be looked at: a join makes a hash table of each table but the first. Loops that seek a few
+//! rows of a large one are faster, however often they are wanted.
+//!
 //! A range of rowids says itself how many rows it can have. A short one is walked in rows even where the columns are there:
 //! a condition in columns looks at the whole table.
 
@@ -42,6 +45,8 @@ const READ: f64 = 1_500.0;
 const EACH: f64 = 1.5;
 /// For a row that goes to a group in columns.
 const GROUPED: f64 = 60.0;
+/// For a row of a table that a join makes a hash table of, where its values are new; 20 where they have codes.
+const BUILT: f64 = 250.0;
 /// For a row of a range that is walked in rows.
 const WALKED: f64 = 85.0;
 /// Leaves whose rows are looked at.
@@ -57,6 +62,8 @@ struct Estimate {
     rest: f64,
     /// Nanoseconds of decoding what is not there.
     decode: f64,
+    /// Nanoseconds of hash tables for joins.
+    build: f64,
 }
 
 /// Estimates; whether what is decoded would be kept.
@@ -68,6 +75,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
             let (own, k) = estimate(from, rt)?;
             keep &= k;
             e.decode += own.decode;
+            e.build += own.build;
             e.scan += own.scan + own.rest;
             continue;
         }
@@ -75,6 +83,9 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let state = store.table(&bt, spec.table.root.get())?;
         let leaves = state.leaves() as f64;
         keep &= state.keep;
+        if t > 0 {
+            e.build += rows_known(&state) * BUILT;
+        }
         if t == 0 && q.loops.scans {
             e.scan = leaves * LEAF * q.loops.width;
             if spec.table.rows.get() == DEFAULT_ROWS && e.rest < f64::INFINITY {
@@ -103,6 +114,11 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         }
     }
     Ok((e, keep))
+}
+
+/// The rows of a table in segments that were decoded.
+fn rows_known(state: &TableState) -> f64 {
+    state.segments.iter().filter_map(|s| s.rows.get()).map(|r| r.len()).sum::<usize>() as f64
 }
 
 /// Nanoseconds for decoding those columns of a table that are not there.
@@ -280,7 +296,7 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
     let bt = rt.btree(spec.db)?;
     let decode = share * decoding(q, 0, &keys, (&store, &bt, &state))?;
     let read = if leaves > bt.cache_pages() as f64 { rows.min(leaves) * READ } else { 0.0 };
-    let all = state.segments.iter().filter_map(|s| s.rows.get()).map(|r| r.len()).sum::<usize>() as f64;
+    let all = rows_known(&state);
     Ok(rows * SEEK + read < decode + all.max(leaves) * EACH * keys.len() as f64 + rows * GROUPED)
 }
 
@@ -306,6 +322,9 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
         if SEEK + n * WALKED < e.decode + scanned {
             return Ok(true);
         }
+    }
+    if e.scan + e.rest < e.build {
+        return Ok(true);
     }
     let limit = e.decode;
     if e.scan < limit

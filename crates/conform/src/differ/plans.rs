@@ -119,8 +119,7 @@ pub fn signature(stock: &str, ours: &str) -> String {
 fn anonymous(line: &str) -> String {
     let (head, list) = line.trim().split_once(" (").unwrap_or((line.trim(), ""));
     let mut out = String::new();
-    let words = head.split(' ');
-    for w in words {
+    for w in head.split(' ') {
         let named =
             w.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '(');
         let _ = write!(out, "{}{}", if out.is_empty() { "" } else { " " }, if named { "#" } else { w });

@@ -15,6 +15,7 @@ mod plans;
 mod records;
 mod scans;
 mod searching;
+mod seeks;
 mod sorting;
 mod transactions;
 mod trust;

@@ -20,7 +20,6 @@ pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_key};
 pub use virtual_table::{Connected, Connector, NoModules, check_declaration, declared_table, shadow_of};
 
 use crate::bound::*;
-use crate::rewrite::renumber::Numbers;
 use iolite_base::{Code, Encoding, Error, Few, Limit, Limits, Result, same_name};
 use iolite_catalog::{Catalog, Table};
 use iolite_ext::{Registry, VirtualTable};
@@ -307,7 +306,7 @@ impl<'a> Binder<'a> {
 
     /// The numbers that the statement has used.
     pub(crate) fn numbers(&self) -> Numbers {
-        Numbers { table: self.next_table, agg: self.next_agg, sub: self.next_sub }
+        Numbers { table: self.next_table, agg: self.next_agg, sub: self.next_sub, selects: self.selects }
     }
 
     /// A fresh table number.

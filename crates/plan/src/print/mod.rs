@@ -15,12 +15,7 @@ pub fn level(l: &Level, extreme: bool) -> String {
     let mut out = match &l.access {
         // That NULLs do not count for an extreme goes without saying.
         Access::Index(a) if extreme && a.not_null => {
-            let said = IndexAccess { not_null: false, ..(**a).clone() };
-            let IndexAccess { index, key, reverse, covering, .. } = said.clone();
-            match a.eq.is_empty() {
-                true => joined(&Access::IndexScan { index, key, reverse, covering }, l),
-                false => joined(&Access::Index(Box::new(said)), l),
-            }
+            joined(&Access::Index(Box::new(IndexAccess { not_null: false, ..(**a).clone() })), l)
         }
         access => joined(access, l),
     };
@@ -81,13 +76,8 @@ pub fn access(a: &Access, source: &Source, name: &str) -> String {
     };
     match a {
         Access::Scan { .. } => format!("SCAN {name}"),
-        Access::IndexScan { index, covering, .. } => {
-            if is_primary(index) && table.is_some_and(|t| !t.has_rowid()) {
-                return format!("SCAN {name}");
-            }
-            let word = if *covering { "COVERING INDEX" } else { "INDEX" };
-            format!("SCAN {name} USING {word} {}", index.name)
-        }
+        Access::IndexScan { index, covering, .. } => index_scan(name, table.map(|t| &**t), index, *covering),
+        Access::Index(a) if a.is_whole() => index_scan(name, table.map(|t| &**t), &a.index, a.covering),
         Access::RowidEq { .. } => format!("SEARCH {name} USING INTEGER PRIMARY KEY (rowid=?)"),
         Access::RowidRange { lo, hi, .. } => {
             let mut conds = Vec::new();
@@ -120,6 +110,14 @@ pub fn access(a: &Access, source: &Source, name: &str) -> String {
             format!("SCAN {name} VIRTUAL TABLE INDEX {}:{}", info.index_num, info.index_str)
         }
     }
+}
+
+fn index_scan(name: &str, table: Option<&Table>, index: &Index, covering: bool) -> String {
+    if is_primary(index) && table.is_some_and(|t| !t.has_rowid()) {
+        return format!("SCAN {name}");
+    }
+    let word = if covering { "COVERING INDEX" } else { "INDEX" };
+    format!("SCAN {name} USING {word} {}", index.name)
 }
 
 fn is_primary(i: &Index) -> bool {

@@ -8,17 +8,6 @@ use crate::bound::*;
 use iolite_base::hash::FastMap;
 use std::rc::Rc;
 
-/// The last numbers of a statement that are taken.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Numbers {
-    /// Of tables.
-    pub table: TableId,
-    /// Of aggregates and window functions.
-    pub agg: AggId,
-    /// Of nested queries.
-    pub sub: SubId,
-}
-
 /// Gives all that `core` defines new numbers.
 pub fn renumber(core: &mut Core, numbers: &mut Numbers) {
     let mut r = Renumbering {

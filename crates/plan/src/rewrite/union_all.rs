@@ -4,8 +4,10 @@
 //! What this does not know: whether an arm can be flattened (`flatten`); where it cannot, it is run as a query in FROM.
 
 use super::flatten::{self, Around};
-use super::renumber::{Numbers, renumber};
+use super::renumber::renumber;
 use crate::bound::*;
+use iolite_base::Few;
+use iolite_ext::FunctionFlags;
 use iolite_value::Collation;
 
 /// Makes an arm of each arm of the compounds in FROM, where that means the same.
@@ -77,6 +79,57 @@ pub(super) fn fits(core: &Core, i: usize, order_by: &[OrderTerm]) -> bool {
     })
 }
 
+/// `SELECT count(*) FROM` such a compound becomes the sum of its arms' counts. Answers whether it did.
+pub fn count(s: &mut Select, numbers: &mut Numbers) -> bool {
+    let [core] = &mut s.cores[..] else { return false };
+    let ([source], [agg], [Expr::Agg(id, affinity)]) = (&core.sources[..], &core.aggs[..], &core.result[..])
+    else {
+        return false;
+    };
+    let all = agg.function.flags.has(FunctionFlags::COUNT) && agg.args.is_empty() && agg.filter.is_none();
+    let plain = core.filter.is_empty() && core.group_by.is_empty() && core.having.is_none() && !core.distinct;
+    if !all || !plain || agg.id != *id || !core.windows.is_empty() || !is_one(source) {
+        return false;
+    }
+    let SourceKind::Subquery(q) = &source.kind else { return false };
+    let whole = q.select.limit.is_none() && q.select.offset.is_none() && q.recursive.is_none();
+    let counted = |c: &Core| !c.aggregate && !c.distinct && c.windows.is_empty() && !c.sources.is_empty();
+    if !whole || q.materialize == Some(true) || q.misfit.is_some() || !q.select.cores.iter().all(counted) {
+        return false;
+    }
+    let (agg, affinity, column) = (agg.clone(), *affinity, s.columns[0].clone());
+    let (outer, arms) = (q.outer.clone(), q.select.cores.len() as u32);
+    let number = |k: u32| match q.label {
+        Label::Query(last) if last > 0 => (last + 1 + k).saturating_sub(arms),
+        // The last arm of a view is counted first.
+        _ => numbers.selects + arms - 1 - k,
+    };
+    let shown: Vec<u32> = (0..arms).map(number).collect();
+    let mut core = std::mem::take(core);
+    let SourceKind::Subquery(q) = &mut core.sources[0].kind else { return false };
+    let mut sum: Option<Expr> = None;
+    for (arm, number) in std::mem::take(&mut q.select.cores).into_iter().zip(shown) {
+        numbers.agg += 1;
+        numbers.sub += 1;
+        let one = Core {
+            aggregate: true,
+            aggs: vec![Agg { id: numbers.agg, ..agg.clone() }],
+            result: Few::one(Expr::Agg(numbers.agg, affinity)),
+            ..arm
+        };
+        let select = Select { cores: Few::one(one), columns: Few::one(column.clone()), ..Select::default() };
+        let query = Subquery { id: numbers.sub, number, select, outer: outer.clone() };
+        let value = Expr::Subquery(std::rc::Rc::new(query), 0);
+        sum = Some(match sum {
+            None => value,
+            Some(before) => Expr::Binary(BinOp::Add, Box::new(before), Box::new(value)),
+        });
+    }
+    s.order_by.clear();
+    s.cores = Few::one(Core { result: sum.into_iter().collect(), ..Core::default() });
+    true
+}
+
 /// Puts an arm for each arm of the compound at `i` into the place of arm `k`.
 fn spread(s: &mut Select, k: usize, i: usize, numbers: &mut Numbers) {
     let mut around = std::mem::take(&mut s.cores[k]);
@@ -88,8 +141,7 @@ fn spread(s: &mut Select, k: usize, i: usize, numbers: &mut Numbers) {
     for (n, arm) in compound.cores.into_iter().enumerate() {
         let mut copy = around.clone();
         if let SourceKind::Subquery(q) = &mut copy.sources[i].kind {
-            q.select =
-                Select { cores: iolite_base::Few::one(arm), columns: columns.clone(), ..Select::default() };
+            q.select = Select { cores: Few::one(arm), columns: columns.clone(), ..Select::default() };
             // Uses of a common table expression share its rows, and here each has others.
             q.cte = None;
         }

@@ -33,6 +33,11 @@ impl EntryOrder for ByKey<'_> {
     fn second_int(&self) -> Option<i64> {
         self.0.second_int()
     }
+
+    #[inline(always)]
+    fn first_text(&self) -> Option<u64> {
+        self.0.first_text()
+    }
 }
 
 /// SeekRowid, NotExists: whether the row is there.
@@ -79,7 +84,8 @@ pub(crate) fn range(vm: &mut Vm, i: &Insn) -> Result<bool> {
     let forward = matches!(i.op, Opcode::SeekGE | Opcode::SeekGT);
     let found = match (at, forward) {
         (None, _) => false,
-        (Some(Less), true) => t.cur.next()?,
+        // Behind all entries the cursor stays, so that the next key is compared with the last one first.
+        (Some(Less), true) => !t.cur.is_last() && t.cur.next()?,
         (Some(Greater), false) => t.cur.prev()?,
         _ => true,
     };

@@ -16,6 +16,7 @@ impl Compiler<'_> {
             Access::RowidEq { eq, reverse: r } if !fixed(eq) => reverse = *r,
             Access::Scan { reverse: r } | Access::RowidRange { reverse: r, .. } => reverse = *r,
             Access::RowidEq { .. } => one = true,
+            Access::Index(a) if a.nulls_apart => return None,
             Access::Index(a) => {
                 (reverse, one) = (a.reverse, a.one_row);
                 binary = a.key.fields.iter().all(|f| f.coll.is_binary());
