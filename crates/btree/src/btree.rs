@@ -699,6 +699,8 @@ impl Btree {
     /// were opened by is taken back.
     pub fn cut_cursors(&self) {
         self.0.cuts.set(self.0.cuts.get().wrapping_add(1));
+        // All look for their place then.
+        self.0.bump_all();
     }
 
     /// Goes back to when savepoint `depth` was opened. It stays open; those above it are gone.
