@@ -261,7 +261,10 @@ impl Transaction {
         self.abandon();
         self.check();
         if wrote {
-            self.cut_readers(c, &schemas);
+            if begun {
+                // Others began before the statement that fails alone: what they read was there before it, and is again.
+                self.cut_readers(c, &schemas);
+            }
             c.check_schemas();
         }
         if told && (wrote || begun) {

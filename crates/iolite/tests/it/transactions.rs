@@ -184,6 +184,12 @@ fn statements_that_read_stop_where_a_change_of_the_schema_is_taken_back() {
         assert_eq!(after("DELETE FROM t WHERE id = 400", "SELECT id FROM t"), Ok(500));
         assert_eq!(after("", "SELECT id FROM t"), Ok(500));
     }
+    // What a statement of its own has changed nobody else has seen.
+    let mut s = c.prepare("SELECT id FROM t").unwrap();
+    s.step().unwrap();
+    c.execute_batch("ALTER TABLE t ADD COLUMN v").unwrap_err();
+    assert_eq!(s.step().unwrap(), Step::Row);
+    drop(s);
     // The next run is whole.
     let mut s = c.prepare("SELECT count(*), max(v) FROM t").unwrap();
     s.step().unwrap();
