@@ -9,10 +9,11 @@ use crate::context::{Codegen, Place};
 use crate::loops::Open;
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4};
+use iolite_catalog::{ColumnSource, IndexColumn};
 use iolite_plan::bound::*;
 use iolite_plan::explain::Role;
 use iolite_plan::plan::*;
-use iolite_value::Affinity;
+use iolite_value::{Affinity, Collation};
 
 impl Codegen<'_> {
     /// Fills and asks the filters of these inner levels at the head of the loop of `outer`; where there is surely no partner,
@@ -40,6 +41,7 @@ impl Codegen<'_> {
                 self.fill_from_table(l, |g, cursor| {
                     let most = P4::Int(most_keys(l).into());
                     g.b.emit4(Opcode::FilterRowid, filters, set as i32, cursor, most);
+                    Ok(())
                 })?;
             }
             self.b.jump_here(once);
@@ -88,6 +90,7 @@ impl Codegen<'_> {
                     let key = g.b.reg();
                     g.b.emit(Opcode::Rowid, cursor, key, 0);
                     g.b.emit4(Opcode::FilterAdd, filter, most_keys(l), key, P4::Int(1));
+                    Ok(())
                 })?;
                 self.b.jump_here(once);
                 let key = self.b.reg();
@@ -95,6 +98,32 @@ impl Codegen<'_> {
                 self.b.jump(Opcode::IsNull, key, next, 0);
                 self.apply_affinity(key, &[Affinity::Integer]);
                 self.ask(filter, key, 1, next);
+            }
+            Access::Index(a) => {
+                let Some((_, table)) = l.source.table() else { return Ok(()) };
+                let (filter, n) = (self.b.reg(), a.eq.len());
+                let once = self.b.emit(Opcode::Once, 0, 0, 0);
+                let columns: Vec<Expr> = a.index.columns[..n].iter().filter_map(|c| column(l, c)).collect();
+                self.fill_from_table(l, |g, cursor| {
+                    let key = g.b.regs(n);
+                    let place = Place::of_source(cursor, &l.source, table);
+                    g.at_place(l.source.id, place, |g| g.expr_list(&columns, key))?;
+                    g.b.emit4(Opcode::FilterAdd, filter, most_keys(l), key, P4::Int(n as i64));
+                    Ok(())
+                })?;
+                self.b.jump_here(once);
+                let key = self.b.regs(n);
+                let mut affinities = vec![Affinity::Blob; n];
+                for (k, eq) in a.eq.iter().enumerate() {
+                    let EqTerm::Eq { value, convert, .. } = eq else { return Ok(()) };
+                    self.expr_to(value, key + k as i32)?;
+                    self.b.jump(Opcode::IsNull, key + k as i32, next, 0);
+                    if *convert {
+                        affinities[k] = a.field_affinity(table, k, value);
+                    }
+                }
+                self.apply_affinity(key, &affinities);
+                self.ask(filter, key, n, next);
             }
             _ => {}
         }
@@ -107,7 +136,7 @@ impl Codegen<'_> {
     }
 
     /// Goes through those rows of a table that its own conditions let pass; `add` says what becomes of each.
-    fn fill_from_table(&mut self, l: &Level, add: impl FnOnce(&mut Self, i32)) -> Result<()> {
+    fn fill_from_table(&mut self, l: &Level, add: impl FnOnce(&mut Self, i32) -> Result<()>) -> Result<()> {
         let Some((db, table)) = l.source.table() else { return Ok(()) };
         let former = self.begin(l, Role::Filter);
         let cursor = self.b.cursor();
@@ -119,7 +148,7 @@ impl Codegen<'_> {
         self.at_place(l.source.id, place, |g| {
             g.jump_unless_each(&mut l.filter.iter().filter(|e| is_own(e, l.source.id)), next)
         })?;
-        add(self, cursor);
+        add(self, cursor)?;
         self.b.place(next);
         self.b.emit(Opcode::Next, cursor, top as i32, 0);
         self.b.place(done);
@@ -132,6 +161,17 @@ impl Codegen<'_> {
 /// About as many keys as a filter of this level gets at the most; 0 if nothing is known.
 pub(crate) fn most_keys(l: &Level) -> i32 {
     l.rows_at_most().clamp(0.0, 1e9) as i32
+}
+
+/// A column of an index as one of the level's table.
+fn column(l: &Level, c: &IndexColumn) -> Option<Expr> {
+    let ((_, table), ColumnSource::Column(k)) = (l.source.table()?, &c.source) else { return None };
+    Some(Expr::Column(ColumnRef {
+        table: l.source.id,
+        column: if table.rowid_alias == Some(*k) { ROWID } else { *k as i32 },
+        affinity: table.columns[*k].affinity,
+        collation: Collation::Binary,
+    }))
 }
 
 fn is_own(e: &Expr, table: TableId) -> bool {

@@ -10,10 +10,11 @@
 use crate::bound::{Expr, SourceKind};
 use crate::expr::has_subquery;
 use crate::plan::*;
+use iolite_catalog::ColumnSource;
 use iolite_value::{Affinity, Collation, KeyInfo};
 
 /// Decides for each loop whether there is a filter over its keys and where it is asked. A bit of `worth` for each: a filter
-/// over the rowids of a stored table pays.
+/// over keys of a stored table pays.
 pub(crate) fn settle(levels: &mut [Level], worth: u64) {
     let early = levels.len() > 1 && !levels.iter().any(|l| l.source.join.right);
     for j in 0..levels.len() {
@@ -71,6 +72,7 @@ fn depth(levels: &[Level], j: usize, worth: bool) -> Option<usize> {
                 .collect()
         }
         Access::RowidEq { eq: EqTerm::Eq { value, .. }, .. } if worth => vec![value],
+        Access::Index(a) if worth => index_values(a)?,
         _ => return None,
     };
     if values.iter().any(|v| has_subquery(v)) {
@@ -85,6 +87,22 @@ fn depth(levels: &[Level], j: usize, worth: bool) -> Option<usize> {
         });
     }
     Some(depth)
+}
+
+/// The values that an index is sought by, if a filter over the columns that equal them can be asked instead.
+fn index_values(a: &IndexAccess) -> Option<Vec<&Expr>> {
+    let column = |k: usize| matches!(a.index.columns[k].source, ColumnSource::Column(_));
+    if !hashable(&a.key, a.eq.len()) || !(0..a.eq.len()).all(column) {
+        return None;
+    }
+    let mut values = Vec::with_capacity(a.eq.len());
+    for e in &a.eq {
+        match e {
+            EqTerm::Eq { value, null_ok: false, .. } => values.push(value),
+            _ => return None,
+        }
+    }
+    Some(values)
 }
 
 /// Whether a filter over the rows of an inner table that its own conditions let pass is worth a scan of it: the table is
@@ -102,6 +120,10 @@ pub(crate) fn pays(l: &Level, lookups: f64) -> bool {
     known
         && rows * 2.0 <= lookups
         && !l.source.join.left
-        && matches!(l.access, Access::RowidEq { eq: EqTerm::Eq { .. }, .. })
+        && match &l.access {
+            Access::RowidEq { eq: EqTerm::Eq { .. }, .. } => true,
+            Access::Index(a) => !a.eq.is_empty() && index_values(a).is_some(),
+            _ => false,
+        }
         && l.filter.iter().any(own)
 }

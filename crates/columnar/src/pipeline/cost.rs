@@ -21,7 +21,7 @@ use crate::query::loops::SEEK;
 use crate::query::tables_of;
 use crate::query::{Cond, NestedKind, Query};
 use crate::runtime::Runtime;
-use crate::store::chunk::{Dict, Field};
+use crate::store::chunk::{Chunk, Dict, Field};
 use crate::store::decode::{self, ColKey, Wanted};
 use crate::store::{Loaded, Part, Store, TableState};
 use iolite_base::Result;
@@ -140,7 +140,7 @@ fn decoding(q: &Query, t: usize, keys: &[ColKey], at: (&Store, &Btree, &TableSta
 }
 
 /// How many rows a leaf has, and in how many of some columns a row has a text that is new, by some of the leaves. Where as much as
-/// a fifth of a sample has been met in it before, there are not many different ones.
+/// a fifth of a sample's values has been met in it before, there are not many different ones.
 fn look_at_leaves(store: &Store, bt: &Btree, state: &TableState, texts: &[ColKey]) -> Result<(f64, f64)> {
     let some = state.some_leaves(if texts.is_empty() { 1 } else { SAMPLED_LEAVES });
     let wanted: Vec<Wanted<'_>> =
@@ -148,11 +148,13 @@ fn look_at_leaves(store: &Store, bt: &Btree, state: &TableState, texts: &[ColKey
     let mut dicts: Vec<Dict> = texts.iter().map(|_| Dict::default()).collect();
     let built = decode::build(bt, store.seed(), &some, &wanted, &mut dicts, 0, &mut Default::default())?;
     let rows = built.rows.len().max(1) as f64;
-    let new = |d: &Dict| {
-        let new = d.len() as f64 / rows;
-        new * (1.0 - 5.0 * (1.0 - new)).max(0.0)
+    let new = |(d, chunk): (&Dict, &Chunk)| {
+        let there =
+            (0..built.rows.len()).filter(|i| !matches!(chunk.field(*i, d), Field::Null)).count() as f64;
+        let new = d.len() as f64 / there.max(1.0);
+        new * (1.0 - 5.0 * (1.0 - new)).max(0.0) * there / rows
     };
-    Ok((rows / some.len().max(1) as f64, dicts.iter().map(new).sum()))
+    Ok((rows / some.len().max(1) as f64, dicts.iter().zip(&built.chunks).map(new).sum()))
 }
 
 /// The columns in use of a table that are declared as texts.

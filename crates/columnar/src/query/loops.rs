@@ -2,10 +2,12 @@
 //!
 //! What it does not know: columns.
 
-use iolite_plan::plan::{Access, CorePlan, Distinct, Grouping, Level};
+use iolite_plan::plan::{Access, Bloom, CorePlan, Distinct, Grouping, Level};
 
 /// Nanoseconds for a row that is sought.
 pub(crate) const SEEK: f64 = 800.0;
+/// For a row that a Bloom filter is asked about.
+const ASKED: f64 = 40.0;
 /// For a row of the result, and for each of its aggregates.
 const ROW: f64 = 30.0;
 /// For a row whose group is looked up.
@@ -47,6 +49,7 @@ impl Loops {
                 (0, true) => scans = true,
                 // Again and again through a whole table: never the faster way.
                 (_, true) => rest += f64::INFINITY,
+                _ if l.bloom != Bloom::None => rest += rounds * (ASKED + l.rows * SEEK),
                 _ => rest += rounds * l.rows.max(1.0) * SEEK,
             }
             rounds *= l.rows.max(0.01);

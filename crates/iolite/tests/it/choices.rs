@@ -123,3 +123,22 @@ fn a_whole_unique_key_goes_before_all_but_the_rowid() {
         assert_eq!(plan(&c, sql), [want], "{sql}");
     }
 }
+
+#[test]
+fn an_index_sought_for_many_rows_has_a_filter_before_it() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE big(id INTEGER PRIMARY KEY, a INT); CREATE TABLE small(x INT, flag INT); CREATE INDEX sx ON small(x);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) INSERT INTO big SELECT i, i % 300 FROM n;
+         INSERT INTO small SELECT id, id % 9 FROM big WHERE id < 100; ANALYZE; PRAGMA analytics = off",
+    )
+    .unwrap();
+    let filter = "BLOOM FILTER ON small (x=?)";
+    let seek = "SEARCH small USING INDEX sx (x=?)";
+    let of = |from: &str| plan(&c, &format!("SELECT * FROM {from}"));
+    assert_eq!(of("big CROSS JOIN small ON x = a WHERE flag = 3"), ["SCAN big", filter, seek]);
+    // Nothing is left out by conditions of its own, and few rows are sought.
+    assert_eq!(of("big CROSS JOIN small ON x = a"), ["SCAN big", seek]);
+    let few = of("big CROSS JOIN small ON x = a WHERE flag = 3 AND big.id IN (1, 20)");
+    assert_eq!(few[1..], [seek], "{few:?}");
+}

@@ -8,7 +8,7 @@ pub use statement::{bound, statement};
 use crate::access::covers;
 use crate::bound::*;
 use crate::plan::*;
-use iolite_catalog::{ColumnSource, Index, IndexOrigin, Table};
+use iolite_catalog::{ColumnSource, Index, IndexColumn, IndexOrigin, Table};
 
 /// The line for one loop; `extreme`: its arm looks for a least or greatest value.
 pub fn level(l: &Level, extreme: bool) -> String {
@@ -58,6 +58,14 @@ pub fn bloom_filter(l: &Level) -> String {
         Access::Auto { eq, .. } => {
             let conds: Vec<String> =
                 eq.iter().map(|(c, _)| format!("{}=?", column_name(&l.source, *c))).collect();
+            conds.join(" AND ")
+        }
+        Access::Index(a) => {
+            let name = |c: &IndexColumn| match c.source {
+                ColumnSource::Column(c) => Some(format!("{}=?", column_name(&l.source, c as i32))),
+                _ => None,
+            };
+            let conds: Vec<String> = a.index.columns[..a.eq.len()].iter().filter_map(name).collect();
             conds.join(" AND ")
         }
         _ => {
