@@ -249,6 +249,18 @@ impl Expr {
         self.any(&mut |x| matches!(x, Expr::Call(c) if !steady(c.function.flags)))
     }
 
+    /// Whether computing it is no error, whatever the values: nothing is called, no text grows.
+    pub fn cannot_fail(&self) -> bool {
+        use Expr::*;
+        !self.any(&mut |x| match x {
+            Const(_) | Param(_) | Column(_) | Plus(_) | Neg(_) | BitNot(_) | Not(_) => false,
+            Binary(op, ..) => *op == BinOp::Concat,
+            Compare(_) | RowOrder(_) | And(..) | Or(..) | IsNull(_) | NotNull(_) | IsTruth { .. } => false,
+            Between { .. } | InList(_) | Case { .. } | CaseBase(..) | Collate(..) | NoSubtype(_) => false,
+            _ => true,
+        })
+    }
+
     /// Structural equality: evaluates to the same value wherever both can be evaluated.
     pub fn same(&self, other: &Expr) -> bool {
         self.alike(other, false)

@@ -1,7 +1,8 @@
 //! What DELETE does, and what REPLACE does to the rows in its way; which tables may be written at all.
 
 use super::update::{all_columns, key_columns};
-use crate::bind::{Delete, Target};
+use crate::bind::{Delete, Target, TargetIndex};
+use crate::bound::Expr;
 use crate::compiler::Compiler;
 use crate::expr::has_subquery;
 use crate::plan::{Access, CorePlan, EqTerm};
@@ -32,7 +33,8 @@ impl Compiler<'_> {
             let keys = kept.len();
             let found = self.found(rows, kept, &mut p)?;
             let pass = delete_pass(t, &found, &removal, !returning.is_empty());
-            self.undo |= pass != Pass::One || !removal.is_plain();
+            let one_row = pass == Pass::One && found.levels.first().is_some_and(|l| finds_one(&l.access));
+            self.undo |= !unseen || is_view || !(one_row || cannot_fail(t, None, &found, pass));
             (Feed::Found { rows: Box::new(found), keys, given: false }, pass)
         };
         let (verb, replaced) = (Verb::Delete(removal), Removal::default());
@@ -102,6 +104,17 @@ pub(super) fn finds_one(a: &Access) -> bool {
         Access::Index(a) => a.one_row && a.eq.iter().all(|e| matches!(e, EqTerm::Eq { .. })),
         _ => false,
     }
+}
+
+/// Whether nothing can go wrong between the first change of a statement and its last, but what ends the whole transaction
+/// (files, interruptions, memory and room): then nothing is kept to undo the statement alone. Rows that were found before
+/// the first change went through their conditions. `touched`: indexes that change, all if `None`.
+pub(super) fn cannot_fail(t: &Target, touched: Option<&[bool]>, found: &CorePlan, pass: Pass) -> bool {
+    let is_plain = |i: &TargetIndex| i.filter.is_none() && i.exprs.iter().all(Option::is_none);
+    let indexes = t.indexes.iter().enumerate();
+    let mut changing = indexes.filter(|(k, _)| touched.is_none_or(|list| list[*k])).map(|(_, i)| i);
+    let mut tested = found.levels.iter().flat_map(|l| &l.filter).chain(&found.constant);
+    t.generated.is_empty() && changing.all(is_plain) && (pass != Pass::One || tested.all(Expr::cannot_fail))
 }
 
 /// When the rows of a DELETE are deleted.

@@ -1,6 +1,6 @@
 //! What UPDATE does: one pass where the loop cannot meet a changed row again, else keys first, changes after.
 
-use super::delete::finds_one;
+use super::delete::{cannot_fail, finds_one};
 use super::tests::{NewRow, due_checks};
 use crate::bind::{Set, Target, Update};
 use crate::bound::{ColumnRef, Core, Expr, ROWID};
@@ -54,7 +54,13 @@ impl Compiler<'_> {
             Some(Access::RowidEq { eq: EqTerm::Eq { .. }, .. })
         );
         let alone = change.before.is_empty() && change.after.is_empty();
-        self.undo |= pass != Pass::One || !one_row || !alone;
+        let sure = change.tests.is_empty()
+            && !change.key_changes
+            && !is_view
+            && returning.is_empty()
+            && (given || change.sets.iter().all(|s| s.value.cannot_fail()))
+            && cannot_fail(t, Some(&change.touched), &found, pass);
+        self.undo |= !alone || !(sure || pass == Pass::One && one_row);
         let feed = Feed::Found { rows: Box::new(found), keys, given };
         let verb = Verb::Update(Box::new(change));
         Ok(ModifyPlan { target, feed, pass, verb, replaced, returning, out })
