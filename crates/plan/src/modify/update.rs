@@ -54,7 +54,7 @@ impl Compiler<'_> {
             Some(Access::RowidEq { eq: EqTerm::Eq { .. }, .. })
         );
         let alone = change.before.is_empty() && change.after.is_empty();
-        let sure = change.tests.is_empty()
+        let sure = change.tests.iter().all(|x| matches!(x, Test::Entry { .. }))
             && !change.key_changes
             && !is_view
             && returning.is_empty()
