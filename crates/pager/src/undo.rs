@@ -6,10 +6,11 @@
 //!
 //! What always holds: serials grow up the stack; within the part of the log that belongs to a level, the
 //! first image of a page is the one from when the level was opened (later ones are harmless: replay lets the
-//! first win). Images are shared with the readers that still hold them, so saving copies nothing; past a
+//! first win). A page that has left the cache no longer knows when it was saved; which pages were since the newest level
+//! was opened is known here. Images are shared with the readers that still hold them, so saving copies nothing; past a
 //! bound they move to a private file.
 
-use iolite_base::{Buf, PageData, Pgno, Result, alloc, hash::FastSet};
+use iolite_base::{Buf, Code, PageData, Pgno, Result, alloc, hash::FastSet};
 use iolite_os::{File, FileKind, OpenFlags, Vfs};
 
 enum Image {
@@ -37,6 +38,8 @@ pub struct Level {
 pub struct Undo {
     levels: Vec<Level>,
     log: Vec<Record>,
+    /// Pages whose image was saved since the newest level was opened, or the one above it was closed.
+    saved: FastSet<Pgno>,
     in_memory: usize,
     file: Option<Box<dyn File>>,
     file_end: u64,
@@ -52,6 +55,7 @@ impl Undo {
     pub fn push(&mut self, serial: u64, db_size: Pgno) -> Result<()> {
         alloc::reserve(&mut self.levels, 1)?;
         self.levels.push(Level { serial, start: self.log.len(), db_size });
+        self.saved.clear();
         Ok(())
     }
 
@@ -59,12 +63,17 @@ impl Undo {
     pub fn lacking(&self, pgno: Pgno, saved: u64) -> Option<usize> {
         // Levels below one that has the image have it, too, unless the page did not exist for them.
         let from = self.levels.iter().rposition(|l| l.serial <= saved).map_or(0, |i| i + 1);
+        if from < self.levels.len() && self.saved.contains(&pgno) {
+            return None;
+        }
         (from..self.levels.len()).find(|&i| pgno <= self.levels[i].db_size)
     }
 
     /// Saves an image.
     pub fn save(&mut self, pgno: Pgno, level: usize, image: Buf) -> Result<()> {
         alloc::reserve(&mut self.log, 1)?;
+        self.saved.try_reserve(1).map_err(|_| Code::Nomem)?;
+        self.saved.insert(pgno);
         self.log.push(Record { pgno, level, image: Image::Memory(image) });
         self.in_memory += 1;
         Ok(())
@@ -98,6 +107,7 @@ impl Undo {
         }
         let start = self.levels[depth].start;
         self.levels.truncate(depth);
+        self.saved.clear();
         if depth == 0 {
             // The file stays for the next statements of the transaction.
             return self.cut(0);
@@ -139,6 +149,7 @@ impl Undo {
         }
         self.levels.truncate(depth + 1);
         self.levels[depth].serial = serial;
+        self.saved.clear();
         self.cut(start);
         Ok(images)
     }
@@ -160,8 +171,41 @@ impl Undo {
     pub fn clear(&mut self) {
         self.levels.clear();
         self.log.clear();
+        self.saved.clear();
         self.in_memory = 0;
         self.file = None;
         self.file_end = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(byte: u8) -> Buf {
+        Buf::copy_of(&[byte; 64]).unwrap()
+    }
+
+    /// A page that left the cache and came back, so that it no longer knows when it was saved, is not saved again.
+    #[test]
+    fn a_page_is_saved_once_for_a_level() {
+        let mut undo = Undo::default();
+        undo.push(10, 5).unwrap();
+        assert_eq!(undo.lacking(3, 0), Some(0));
+        undo.save(3, 0, image(1)).unwrap();
+        assert_eq!(undo.lacking(3, 0), None);
+        // A level above wants its own image, and one that did not exist for the lower ones.
+        undo.push(20, 9).unwrap();
+        assert_eq!((undo.lacking(3, 0), undo.lacking(7, 0)), (Some(0), Some(1)));
+        undo.save(3, 1, image(2)).unwrap();
+        undo.save(7, 1, image(3)).unwrap();
+        assert_eq!((undo.lacking(3, 0), undo.lacking(7, 0)), (None, None));
+        // Gone back to, it has none any more.
+        let back = undo.rollback(1, 30, 64).unwrap();
+        assert_eq!(back.iter().map(|(p, b)| (*p, b[0])).collect::<Vec<_>>(), [(3, 2), (7, 3)]);
+        assert_eq!(undo.lacking(7, 0), Some(1));
+        undo.release(1);
+        let back = undo.rollback(0, 40, 64).unwrap();
+        assert_eq!(back.iter().map(|(p, b)| (*p, b[0])).collect::<Vec<_>>(), [(3, 1)]);
     }
 }
