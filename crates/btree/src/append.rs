@@ -6,6 +6,7 @@
 use crate::cursor::{Cursor, InsertAt, Pos};
 use crate::node::*;
 use crate::ptrmap;
+use crate::room::*;
 use iolite_base::{Code, Error, Result, alloc, be, varint};
 use iolite_pager::SecureDelete;
 use std::cmp::Ordering;

@@ -13,6 +13,7 @@
 use crate::cursor::{Cursor, MAX_DEPTH};
 use crate::node::*;
 use crate::ptrmap;
+use crate::room::*;
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be, varint};
 use iolite_pager::SecureDelete;
 

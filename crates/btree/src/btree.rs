@@ -6,7 +6,8 @@
 
 use crate::copy::Watch;
 use crate::cursor::{Cursor, Parked, Slot, Tree};
-use crate::node::{Layout, TABLE_LEAF, TreeKind, corrupt, make_empty};
+use crate::node::{Layout, TABLE_LEAF, TreeKind, corrupt};
+use crate::room::make_empty;
 use crate::shared_cache::{At, Seat, Seats};
 use iolite_base::{Buf, Code, Encoding, Pgno, Result, be, hash::FastMap, hash::FastSet};
 use iolite_os::Vfs;

@@ -6,6 +6,7 @@
 use crate::btree::{Btree, Shared};
 use crate::node::*;
 use crate::ptrmap;
+use crate::room::*;
 use iolite_base::{Buf, Code, Error, Pgno, Result, alloc, be};
 
 /// What is being looked at, which messages begin with.

@@ -9,6 +9,7 @@
 
 use crate::btree::Shared;
 use crate::node::*;
+use crate::room::make_empty;
 use crate::run::Run;
 use iolite_base::{Buf, Code, Pgno, Result, be};
 use std::cell::{Cell as StdCell, RefCell};

@@ -5,6 +5,7 @@
 use crate::cursor::{Cursor, EntryOrder, InsertAt, Pos};
 use crate::node::*;
 use crate::ptrmap;
+use crate::room::*;
 use iolite_base::{Code, Result, alloc, be, varint};
 use iolite_pager::SecureDelete;
 use std::cmp::Ordering;

@@ -24,6 +24,7 @@ mod node;
 mod overflow;
 pub mod pages;
 mod ptrmap;
+mod room;
 mod run;
 mod search;
 mod seek;

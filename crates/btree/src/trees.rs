@@ -4,6 +4,7 @@ use crate::btree::{Btree, Shared};
 use crate::cursor::MAX_DEPTH;
 use crate::node::*;
 use crate::ptrmap;
+use crate::room::*;
 use iolite_base::{Code, Pgno, Result};
 
 impl Btree {

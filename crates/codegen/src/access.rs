@@ -263,12 +263,7 @@ impl Codegen<'_> {
         let n = a.eq.len();
         let longest = key_fields(&a.lo).max(key_fields(&a.hi));
         let base = self.b.regs(n + longest);
-        let mut affinities = vec![Affinity::Blob; n];
-        for (k, eq) in a.eq.iter().enumerate() {
-            if let EqTerm::Eq { value, convert: true, .. } = eq {
-                affinities[k] = a.field_affinity(t, k, value);
-            }
-        }
+        let affinities = a.eq_affinities(t);
         let skipped = a.eq.iter().take_while(|e| matches!(e, EqTerm::Any)).count();
         if skipped > 0 {
             self.skip_scan(cursor, skipped, base, a.reverse, o);
@@ -427,11 +422,7 @@ impl Codegen<'_> {
             self.b.jump(Opcode::Gosub, body_return, body, 0);
             self.close_level(sub)?;
         }
-        let exit = o.exit;
-        self.b.jump(Opcode::Goto, 0, exit, 0);
-        self.b.place(body);
-        o.or_body = Some(body_return);
-        o.step = Step::Once;
+        self.passes_end(o, body_return, body);
         Ok(())
     }
 
@@ -486,12 +477,17 @@ impl Codegen<'_> {
             self.close_level(sub)?;
         }
         self.resume(own);
+        self.passes_end(o, body_return, body);
+        Ok(())
+    }
+
+    /// Behind several passes over a table: what follows is their body, a subroutine.
+    fn passes_end(&mut self, o: &mut Open, body_return: i32, body: Label) {
         let exit = o.exit;
         self.b.jump(Opcode::Goto, 0, exit, 0);
         self.b.place(body);
         o.or_body = Some(body_return);
         o.step = Step::Once;
-        Ok(())
     }
 
     /// Begins to note the rows that the branches of an OR find.

@@ -5,7 +5,7 @@
 //! instruction, in an order that follows what they let through. Which filters there are and where they are asked is in
 //! the plan.
 
-use crate::context::{Codegen, Place};
+use crate::context::{Codegen, Place, internal};
 use crate::loops::Open;
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4};
@@ -113,16 +113,12 @@ impl Codegen<'_> {
                 })?;
                 self.b.jump_here(once);
                 let key = self.b.regs(n);
-                let mut affinities = vec![Affinity::Blob; n];
                 for (k, eq) in a.eq.iter().enumerate() {
-                    let EqTerm::Eq { value, convert, .. } = eq else { return Ok(()) };
+                    let EqTerm::Eq { value, .. } = eq else { return Err(internal("a filter over no value")) };
                     self.expr_to(value, key + k as i32)?;
                     self.b.jump(Opcode::IsNull, key + k as i32, next, 0);
-                    if *convert {
-                        affinities[k] = a.field_affinity(table, k, value);
-                    }
                 }
-                self.apply_affinity(key, &affinities);
+                self.apply_affinity(key, &a.eq_affinities(table));
                 self.ask(filter, key, n, next);
             }
             _ => {}

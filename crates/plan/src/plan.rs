@@ -480,6 +480,15 @@ pub struct IndexAccess {
 }
 
 impl IndexAccess {
+    /// The affinities that the values of the first fields get before they are sought.
+    pub fn eq_affinities(&self, t: &Table) -> Vec<Affinity> {
+        let of = |(k, eq): (usize, &EqTerm)| match eq {
+            EqTerm::Eq { value, convert: true, .. } => self.field_affinity(t, k, value),
+            _ => Affinity::Blob,
+        };
+        self.eq.iter().enumerate().map(of).collect()
+    }
+
     /// All entries of an index, in its order.
     pub fn whole(index: Rc<Index>, key: Rc<KeyInfo>, reverse: bool, covering: bool) -> IndexAccess {
         let (eq, lo, hi) = (Vec::new(), None, None);

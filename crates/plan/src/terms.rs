@@ -27,6 +27,13 @@ pub struct Term {
     pub narrows: bool,
 }
 
+impl Term {
+    /// What follows from others says of one column.
+    fn derived(expr: Expr, on: Option<usize>, mask: Mask, form: Form) -> Term {
+        Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true, narrows: false }
+    }
+}
+
 /// What a form says about its column.
 #[derive(Clone, Debug)]
 pub enum Op {
@@ -130,16 +137,7 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     out.push(Term { expr: e, on, mask, forms, or, truth: None, derived: false, narrows: false });
     for (expr, form) in derived {
         let mask = pos.mask(&expr);
-        out.push(Term {
-            expr,
-            on,
-            mask,
-            forms: vec![form],
-            or: None,
-            truth: None,
-            derived: true,
-            narrows: false,
-        });
+        out.push(Term::derived(expr, on, mask, form));
     }
 }
 
@@ -536,16 +534,7 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
                         continue;
                     }
                     let mask = 1 << source | form.needs;
-                    new.push(Term {
-                        expr: t.expr.clone(),
-                        on: None,
-                        mask,
-                        forms: vec![form],
-                        or: None,
-                        truth: None,
-                        derived: true,
-                        narrows: false,
-                    });
+                    new.push(Term::derived(t.expr.clone(), None, mask, form));
                 }
             }
         }

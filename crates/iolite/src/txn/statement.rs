@@ -45,6 +45,8 @@ impl Outcome<'_> {
         let severe = match e.code().primary() {
             Code::Nomem | Code::Full | Code::Cantopen => self.mark.is_none(),
             Code::Ioerr | Code::Interrupt => true,
+            // A row that grew too long, in a statement that nothing else could stop, so that it has no mark: half of it may not stay.
+            Code::Toobig => self.mark.is_none() && self.rows.as_ref().is_some_and(|r| r.own > 0),
             _ => false,
         };
         action == Action::Rollback || severe && self.writes

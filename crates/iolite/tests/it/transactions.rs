@@ -195,3 +195,25 @@ fn statements_that_read_stop_where_a_change_of_the_schema_is_taken_back() {
     s.step().unwrap();
     assert_eq!(s.row()[0].to_int(), 500);
 }
+
+/// An UPDATE that nothing but a row's length can stop keeps no copies of pages: a row that grows too long takes the
+/// transaction back, so that no half of it stays.
+#[test]
+fn a_row_that_grows_too_long_leaves_no_half_of_an_update() {
+    for journal in ["wal", "delete", "memory"] {
+        let c = Connection::open_in_memory().unwrap();
+        c.execute_batch(&format!(
+            "PRAGMA journal_mode = {journal}; CREATE TABLE t(id INTEGER PRIMARY KEY, a, b); CREATE INDEX ta ON t(a);
+             INSERT INTO t VALUES (1, 'x', 'y'), (2, 'x', 'y'), (3, 'x', printf('%.*c', 600, 'z')), (4, 'x', 'y')"
+        ))
+        .unwrap();
+        c.limit(iolite_base::Limit::Length, Some(1000));
+        c.execute_batch("BEGIN; INSERT INTO t VALUES (5, 'in', 'transaction')").unwrap();
+        assert_eq!(
+            c.execute_batch("UPDATE t SET a = b WHERE id < 9").unwrap_err().message(),
+            "string or blob too big"
+        );
+        let left = c.query("SELECT count(*), group_concat(a, '') FROM t", &[]).unwrap();
+        assert_eq!((left[0][0].to_int(), left[0][1].to_string_lossy()), (4, "xxxx".to_string()), "{journal}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Automatic indexes: over what terms say of a source, made when its loop is first entered, for the statement alone.
+
+use super::{Accesses, Candidate};
+use crate::bound::*;
+use crate::cost;
+use crate::plan::*;
+use crate::terms::{Form, Mask, Op};
+use iolite_value::Affinity;
+use std::rc::Rc;
+
+impl Accesses<'_> {
+    /// Adds those of a source. `stored`: it is a query whose rows are stored in any case.
+    pub(super) fn auto_index(&self, i: usize, rows: f64, stored: bool, out: &mut Vec<Candidate>) {
+        if self.sources[i].join.right || !self.env.automatic_index {
+            return;
+        }
+        // An index over what is known from the start alone spares nothing where the loop runs once.
+        let outside = |f: &Form| f.source == i && !f.value.is_constant();
+        if self.sources.len() == 1 && !self.terms.iter().any(|t| t.forms.iter().any(outside)) {
+            return;
+        }
+        // Comparisons with the column on the right are looked at last, the last of them first.
+        let (mut equal, mut turned) = (Vec::new(), Vec::new());
+        for (n, t) in
+            self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows))
+        {
+            for f in t.forms.iter().filter(|f| f.source == i) {
+                let (Some(column), Op::Eq { null_ok: false }) = (f.column, &f.op) else { continue };
+                if column == ROWID || !self.affinity_ok(i, f) {
+                    continue;
+                }
+                let left = matches!(&t.expr, Expr::Compare(c) if c.lhs.without_collate().same(&f.lhs));
+                if left { equal.push((n, column, f)) } else { turned.push((n, column, f)) }
+            }
+        }
+        equal.extend(turned.into_iter().rev());
+        // With all of them first, then with those that need the same sources.
+        let all = equal.iter().fold(0, |m, (_, _, f)| m | f.needs);
+        let mut masks = vec![all];
+        for (_, _, f) in &equal {
+            if !masks.contains(&f.needs) {
+                masks.push(f.needs);
+            }
+        }
+        for needs in masks {
+            let of = equal.iter().filter(|(_, _, f)| f.needs & !needs == 0);
+            self.auto_index_of(i, (rows, stored), needs, of.copied(), out);
+        }
+    }
+
+    /// The automatic index over what these forms say, with the sources that all of them need.
+    fn auto_index_of<'f>(
+        &self,
+        i: usize,
+        (rows, stored): (f64, bool),
+        needs: Mask,
+        forms: impl Iterator<Item = (usize, i32, &'f Form)>,
+        out: &mut Vec<Candidate>,
+    ) {
+        let mut eq: Vec<(i32, EqTerm)> = Vec::new();
+        let mut used = Vec::new();
+        let mut fields: Vec<iolite_value::compare::KeyField> = Vec::new();
+        for (n, column, f) in forms {
+            if eq.iter().any(|(c, _)| *c == column) {
+                continue;
+            }
+            let convert = f.affinity > Affinity::Blob;
+            eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert }));
+            fields.push(iolite_value::compare::KeyField { coll: f.collation.clone(), ..Default::default() });
+            used.push(n);
+        }
+        if eq.is_empty() {
+            return;
+        }
+        let mut columns: Vec<i32> = eq.iter().map(|e| e.0).collect();
+        for c in self.sources[i].used.iter() {
+            if !columns.contains(&(c as i32)) {
+                columns.push(c as i32);
+            }
+        }
+        let n = columns.len() + 1;
+        while fields.len() < n {
+            fields.push(Default::default());
+        }
+        // The index outlives a row of an outer query: what it leaves out must not depend on one.
+        let own = self.sources[i].id;
+        let alone = |e: &Expr| {
+            let mut alone = !crate::expr::has_subquery(e);
+            e.tables(&mut |t| alone &= t == own);
+            alone
+        };
+        let filter: Vec<Expr> = self
+            .terms
+            .iter()
+            .filter(|t| self.applies(t, i) && (!t.derived || t.narrows))
+            .filter(|t| t.mask & !(1 << i) == 0 && alone(&t.expr))
+            .map(|t| t.expr.clone())
+            .collect();
+        let key = iolite_value::KeyInfo { enc: self.env.encoding, fields, columns: n };
+        let mut c = self.scan(i, cost::AUTO_INDEX_ROWS.min(rows), cost::seek(rows) + cost::AUTO_INDEX_ROWS);
+        c.setup = cost::auto_index_setup(rows, stored);
+        c.needs = needs;
+        c.used = used;
+        c.access = Access::Auto { eq, key: Rc::new(key), columns, filter };
+        out.push(c);
+    }
+}
