@@ -104,6 +104,9 @@ pub trait Host {
     fn now_julian_ms(&self) -> i64;
     /// The local time zone's offset from UTC, in seconds, at a moment given in seconds since 1970 (UTC).
     fn local_offset(&self, unix_seconds: i64) -> Result<i64>;
+    /// An error, if the statement that is running shall stop (`sqlite3_interrupt`, progress handler). Work that takes long asks now and
+    /// then.
+    fn check_interrupt(&self) -> Result<()>;
     /// Fills `out` with random bytes.
     fn random(&self, out: &mut [u8]);
     /// Prepares a statement to be run within the present one: it takes part in its transaction and savepoint, its changes are

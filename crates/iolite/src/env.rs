@@ -56,6 +56,7 @@ connection_answers! {
     encoding() -> Encoding;
     now_julian_ms() -> i64;
     local_offset(unix_seconds: i64) -> Result<i64>;
+    check_interrupt() -> Result<()>;
     random(out: &mut [u8]);
     opener() -> usize;
     prepare(sql: &str) -> Result<Box<dyn NestedStatement>>;
@@ -217,10 +218,6 @@ impl Env for Running {
         self.conn.last_rowid.set(rowid);
     }
 
-    fn check_interrupt(&self) -> Result<()> {
-        interrupted(&self.conn)
-    }
-
     fn watches_before(&self) -> bool {
         self.conn.preupdate.any()
     }
@@ -280,11 +277,6 @@ impl Inner {
     fn schema_name(&self, db: usize) -> Rc<str> {
         let name = self.catalog.borrow().schemas.get(db).map(|s| s.name.clone());
         name.unwrap_or_else(|| "main".into())
-    }
-
-    /// An error if what runs shall stop.
-    pub fn check_interrupt(&self) -> Result<()> {
-        interrupted(self)
     }
 }
 

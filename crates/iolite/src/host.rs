@@ -52,6 +52,10 @@ impl Host for Inner {
         Ok(self.vfs.clock().local_offset(unix_seconds))
     }
 
+    fn check_interrupt(&self) -> Result<()> {
+        crate::env::interrupted(self)
+    }
+
     fn random(&self, out: &mut [u8]) {
         self.random.borrow_mut().fill(out, self.vfs.entropy());
     }

@@ -16,18 +16,21 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod ask;
 mod config;
 mod dot;
 mod each;
 mod filter;
 mod found;
 mod functions;
+mod hnsw;
 mod hybrid;
 mod ivf;
 mod kernel;
 mod module;
 mod plan;
 mod quantized;
+mod rows;
 mod search;
 mod store;
 mod table;
