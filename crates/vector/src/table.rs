@@ -2,7 +2,7 @@
 //!
 //! What always holds: a row is checked whole before anything is changed.
 
-use crate::config::{Column, Type};
+use crate::config::{Column, Index, Type};
 use crate::found::Found;
 use crate::hnsw;
 use crate::ivf;
@@ -333,8 +333,14 @@ impl VirtualTable for Table {
 
     fn integrity(&self, quick: bool) -> Result<Option<String>> {
         let store = &self.store;
-        for k in store.config.with_lists().filter(|_| !quick) {
-            if let Some(wrong) = ivf::check(store, k)? {
+        let all = 0..store.config.vectors.len();
+        for k in all.filter(|_| !quick) {
+            let wrong = match store.config.vectors[k].index {
+                Some(Index::Ivf(_)) => ivf::check(store, k)?,
+                Some(Index::Hnsw(_)) => hnsw::check(store, k)?,
+                None => None,
+            };
+            if let Some(wrong) = wrong {
                 let (table, column) = (&store.table, &store.config.vectors[k].name);
                 return Ok(Some(format!("in the index of {table}.{column}: {wrong}")));
             }

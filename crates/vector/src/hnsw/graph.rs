@@ -97,6 +97,13 @@ impl Links {
         &all[1..=all[0] as usize]
     }
 
+    /// Whether links on each level lead to nodes that are on it.
+    pub fn are_sound(&self) -> bool {
+        let leads = |level: usize| move |to: &u32| (*to as usize) < self.len() && self.levels(*to) >= level;
+        let all = |node: u32| (0..=self.levels(node)).all(|l| self.of(node, l).iter().all(leads(l)));
+        (0..self.len() as u32).all(all)
+    }
+
     /// On how many levels above the lowest a node is.
     fn levels(&self, node: u32) -> usize {
         match self.starts[node as usize] {
@@ -423,20 +430,62 @@ impl Graph {
         (s.next, s.distances) = (next, distances);
     }
 
-    /// The neighbours of something, chosen from nodes by their distance from it.
+    /// The neighbours of something, chosen from nodes by their distance from it. Those that are where it is itself say nothing of others: they
+    /// are a quarter at the most.
     fn choose(&self, from: &[Near], most: usize, asked: &mut Asked, s: &mut Scratch) -> Vec<u32> {
         let mut chosen: Vec<u32> = Vec::with_capacity(most);
+        let mut same = 0;
         for near in from {
             if chosen.len() == most {
                 break;
             }
+            if near.distance <= 0.0 {
+                if same < (most / 4).max(1) {
+                    chosen.push(near.node);
+                    same += 1;
+                }
+                continue;
+            }
             self.asked(near.node, asked);
-            self.measure(asked, &chosen, &mut s.sums, &mut s.distances);
+            self.measure(asked, &chosen[same..], &mut s.sums, &mut s.distances);
             if s.distances.iter().all(|d| *d > near.distance) {
                 chosen.push(near.node);
             }
         }
         chosen
+    }
+
+    /// Leads links around nodes that are gone: whoever had one of them as a neighbour gets the neighbours of that.
+    pub fn bridge(&mut self, is_gone: impl Fn(u32) -> bool, s: &mut Scratch) {
+        let mut asked = Asked { runs: Vec::new(), scale: 0.0, square: 0.0, shift: 0 };
+        for node in (0..self.linked() as u32).filter(|n| !is_gone(*n)) {
+            for level in 0..=self.levels(node) {
+                if !self.links.of(node, level).iter().any(|n| is_gone(*n)) {
+                    continue;
+                }
+                let mut near = self.links.of(node, level).to_vec();
+                for gone in self.links.of(node, level).iter().filter(|n| is_gone(**n)) {
+                    near.extend_from_slice(self.links.of(*gone, level));
+                }
+                near.retain(|n| *n != node && !is_gone(*n));
+                near.sort_unstable();
+                near.dedup();
+                self.asked(node, &mut asked);
+                let links = self.choose_nearest(&near, level, &mut asked, s);
+                self.links.set(node, level, &links);
+            }
+        }
+    }
+
+    /// The links of what is asked for on a level, chosen from nodes.
+    fn choose_nearest(&self, from: &[u32], level: usize, asked: &mut Asked, s: &mut Scratch) -> Vec<u32> {
+        let mut distances = std::mem::take(&mut s.distances);
+        self.measure(asked, from, &mut s.sums, &mut distances);
+        let near = |(node, distance): (&u32, &f32)| Near { distance: *distance, node: *node };
+        let mut near: Vec<Near> = from.iter().zip(&distances).map(near).collect();
+        s.distances = distances;
+        near.sort_by(|a, b| a.distance.total_cmp(&b.distance));
+        self.choose(&near, self.links.room(level), asked, s)
     }
 
     /// How many levels a node gets.
@@ -495,16 +544,7 @@ impl Graph {
         all.push(to);
         if all.len() > self.links.room(level) {
             self.asked(node, asked);
-            let mut distances = std::mem::take(&mut s.distances);
-            self.measure(asked, &all, &mut s.sums, &mut distances);
-            let mut near: Vec<Near> = all
-                .iter()
-                .zip(&distances)
-                .map(|(node, distance)| Near { distance: *distance, node: *node })
-                .collect();
-            s.distances = distances;
-            near.sort_by(|a, b| a.distance.total_cmp(&b.distance));
-            all = self.choose(&near, self.links.room(level), asked, s);
+            all = self.choose_nearest(&all, level, asked, s);
         }
         self.links.set(node, level, &all);
     }

@@ -141,7 +141,16 @@ pub(crate) fn read(store: &Store, column: usize, m: usize) -> Result<Option<Stor
         next += 1;
         Ok(sound)
     })?;
-    Ok((sound && next > 0 && stored.nodes.len() == count && count > 0).then_some(stored))
+    let sound = sound && next > 0 && stored.nodes.len() == count && stored.links.are_sound();
+    Ok(sound.then_some(stored))
+}
+
+/// Whether there is something that cannot be read.
+pub(crate) fn is_damaged(store: &Store, column: usize) -> Result<bool> {
+    let m = store.config.vectors[column].graph().map_or(2, |o| o.m);
+    let count = format!("SELECT count(*) FROM {}", table(store, column));
+    let rows = store.row(count, &[], |row| Ok(row.first().map_or(0, Value::to_int)))?;
+    Ok(rows != Some(0) && read(store, column, m)?.is_none())
 }
 
 fn read_header(b: &[u8], dimensions: usize, m: usize) -> Option<usize> {

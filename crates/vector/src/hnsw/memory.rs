@@ -31,7 +31,9 @@ const PART: usize = 1024;
 /// So many are linked by a search at the least, and one more for so many that wait.
 const AT_ONCE: usize = 8;
 const FOR_ONE: usize = 12_000;
-/// Of more rows of which codes say nothing there is no graph.
+/// Links that were stored are used, if not more than one of so many nodes are gone since.
+const MOST_OTHERS: usize = 4;
+/// Where codes say nothing of more rows, the graph is not used.
 const MOST_ODD: usize = 1024;
 
 /// What a table has in memory.
@@ -55,6 +57,11 @@ impl Graphs {
         };
         match own.as_mut().or(kept) {
             Some(index) => {
+                if index.rows.gone() > index.rows.len() / MOST_OTHERS {
+                    *index = Index::new(store, column);
+                    index.fill(store, column)?;
+                }
+                index.bridge(&mut self.scratch);
                 index.link_all(store, &mut self.scratch)?;
                 links::write(store, column, &index.graph, &index.rows)
             }
@@ -98,6 +105,11 @@ impl Index {
         self.rows.len() - self.rows.gone()
     }
 
+    /// Whether a search by it costs less than a scan.
+    pub fn is_of_use(&self) -> bool {
+        self.graph.linked() > 0 && self.odd.len() <= MOST_ODD
+    }
+
     /// The nodes of which codes say nothing.
     pub fn odd(&self) -> impl Iterator<Item = u32> + '_ {
         self.odd.iter().copied()
@@ -134,6 +146,14 @@ impl Index {
         Ok(())
     }
 
+    /// Leads links around rows that are gone.
+    fn bridge(&mut self, s: &mut Scratch) {
+        if self.rows.gone() > 0 {
+            let rows = &self.rows;
+            self.graph.bridge(|node| rows.is_gone(node as usize), s);
+        }
+    }
+
     /// Adds all rows of the table; false: they are too many.
     fn fill(&mut self, store: &Store, column: usize) -> Result<bool> {
         let (bytes, mut fits) = (store.config.vectors[column].bytes(), true);
@@ -153,7 +173,8 @@ impl Index {
         Ok(fits)
     }
 
-    /// Adds all rows of the table to links that were stored: rows that have none wait, and links of rows that are others lead nowhere.
+    /// Adds all rows of the table to links that were stored. Rows that have none wait; links to rows that are others are led around them, where
+    /// these are not too many.
     fn restore(mut self, store: &Store, column: usize, stored: Stored) -> Result<Option<Index>> {
         let mut numbers: FastMap<u64, u32> = FastMap::default();
         numbers.try_reserve(stored.nodes.len()).map_err(|_| Code::Nomem)?;
@@ -188,7 +209,12 @@ impl Index {
             }
             Ok(())
         })?;
+        if fits && self.rows.gone() > stored.nodes.len() / MOST_OTHERS {
+            let mut anew = Index::new(store, column);
+            return Ok(anew.fill(store, column)?.then_some(anew));
+        }
         self.graph.find_entry();
+        self.bridge(&mut Scratch::default());
         Ok(fits.then_some(self))
     }
 
@@ -217,7 +243,6 @@ impl OfRows for Index {
 
     fn has_room(&mut self, more: usize, _: usize) -> bool {
         self.graph.bytes(self.rows.len() + more) <= MOST_BYTES
-            && self.odd.len() <= MOST_ODD
             && self.graph.reserve(more).is_ok()
             && self.rows.reserve(more).is_ok()
     }

@@ -40,3 +40,8 @@ pub(crate) fn command(store: &Store, graphs: &RefCell<Graphs>, text: &[u8]) -> R
     }
     Ok(())
 }
+
+/// What is wrong with the stored graph of a column, if something is.
+pub(crate) fn check(store: &Store, column: usize) -> Result<Option<String>> {
+    Ok(links::is_damaged(store, column)?.then(|| "its links cannot be read".into()))
+}

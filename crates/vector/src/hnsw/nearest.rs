@@ -62,7 +62,7 @@ fn search(
     s: &mut Scratch,
 ) -> Result<Option<Vec<Found>>> {
     let graph = &index.graph;
-    if graph.linked() == 0 {
+    if !index.is_of_use() {
         return Ok(None);
     }
     let (all, live) = (graph.len(), index.live());
