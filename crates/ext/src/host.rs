@@ -107,6 +107,10 @@ pub trait Host {
     /// An error, if the statement that is running shall stop (`sqlite3_interrupt`, progress handler). Work that takes long asks now and
     /// then.
     fn check_interrupt(&self) -> Result<()>;
+    /// How many threads work may use that takes long, its own among them.
+    fn threads(&self) -> usize {
+        1
+    }
     /// Fills `out` with random bytes.
     fn random(&self, out: &mut [u8]);
     /// Prepares a statement to be run within the present one: it takes part in its transaction and savepoint, its changes are

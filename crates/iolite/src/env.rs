@@ -57,6 +57,7 @@ connection_answers! {
     now_julian_ms() -> i64;
     local_offset(unix_seconds: i64) -> Result<i64>;
     check_interrupt() -> Result<()>;
+    threads() -> usize;
     random(out: &mut [u8]);
     opener() -> usize;
     prepare(sql: &str) -> Result<Box<dyn NestedStatement>>;

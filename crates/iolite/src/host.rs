@@ -56,6 +56,10 @@ impl Host for Inner {
         crate::env::interrupted(self)
     }
 
+    fn threads(&self) -> usize {
+        usize::try_from(self.settings.threads()).unwrap_or(0).clamp(1, crate::columns::MOST_THREADS)
+    }
+
     fn random(&self, out: &mut [u8]) {
         self.random.borrow_mut().fill(out, self.vfs.entropy());
     }

@@ -337,6 +337,11 @@ impl Store {
         self.host()?.check_interrupt()
     }
 
+    /// How many threads work may use that takes long.
+    pub fn threads(&self) -> usize {
+        self.host().map_or(1, |h| h.threads())
+    }
+
     pub fn last_insert_rowid(&self) -> i64 {
         self.host().map_or(0, |h| h.last_insert_rowid())
     }

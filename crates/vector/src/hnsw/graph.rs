@@ -8,8 +8,7 @@
 //! ```
 //!
 //! A walk begins at the top, goes to the nearest of the neighbours as long as one is nearer, and then down. On level 0 it keeps the nearest nodes
-//! that it has seen, so many as its breadth, and looks at the neighbours of each. A node is linked to those of its nearest that are not
-//! nearer to one another than to it: so links lead in all directions.
+//! that it has seen, so many as its breadth, and looks at the neighbours of each. How nodes are linked is told in `build`.
 //!
 //! Codes are those of `hnsw::code`, in memory behind one another; what a walk looks at next is asked for before it is needed.
 //!
@@ -17,127 +16,32 @@
 //! rows nodes stand for, and whether they are still there, is not known here.
 
 use super::code::{BESIDE, Coded};
+use super::links::Links;
 use crate::dot::{HALF, RUN, Run, nibble_products_at, total, unpack, will_want};
-use crate::ivf::draw;
-use iolite_base::{Code, Result, alloc};
+use iolite_base::{Result, alloc};
 
-/// No node is on more levels above the lowest.
-const MOST_LEVELS: usize = 12;
-/// A node that is on the lowest level alone.
-const LOW: u32 = u32::MAX;
 /// Marks a found node whose neighbours have been looked at. There are fewer nodes.
 const DONE: u32 = 1 << 31;
 /// Nothing, where numbers of nodes stand.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 /// So many nodes that wait are looked at together.
 const GROUP: usize = 256;
-
-/// The links of nodes.
-#[derive(Default)]
-pub(crate) struct Links {
-    m: usize,
-    /// On the lowest level: how many links, and room for 2 m of them.
-    lowest: Vec<u32>,
-    /// Where a node's part of `upper` begins.
-    starts: Vec<u32>,
-    /// On how many levels a node is above the lowest; for each how many links, and room for m of them.
-    upper: Vec<u32>,
-}
-
-impl Links {
-    pub fn new(m: usize) -> Links {
-        Links { m, ..Links::default() }
-    }
-
-    /// Adds a node that is on so many levels above the lowest; false: these are too many.
-    pub fn add(&mut self, levels: usize) -> Result<bool> {
-        let room = if levels == 0 { 0 } else { 1 + levels * (self.m + 1) };
-        if levels > MOST_LEVELS || self.upper.len() + room > LOW as usize {
-            return Ok(false);
-        }
-        alloc::reserve(&mut self.lowest, 2 * self.m + 1)?;
-        alloc::reserve(&mut self.starts, 1)?;
-        alloc::reserve(&mut self.upper, room)?;
-        self.lowest.resize(self.lowest.len() + 2 * self.m + 1, 0);
-        self.starts.push(if levels == 0 { LOW } else { self.upper.len() as u32 });
-        if levels > 0 {
-            self.upper.push(levels as u32);
-            self.upper.resize(self.upper.len() + room - 1, 0);
-        }
-        Ok(true)
-    }
-
-    /// How many nodes there are.
-    fn len(&self) -> usize {
-        self.starts.len()
-    }
-
-    /// How many links a node has room for.
-    pub fn room(&self, level: usize) -> usize {
-        if level == 0 { 2 * self.m } else { self.m }
-    }
-
-    #[inline(always)]
-    fn all_lowest(&self, node: u32) -> &[u32] {
-        &self.lowest[node as usize * (2 * self.m + 1)..][..2 * self.m + 1]
-    }
-
-    #[inline(always)]
-    fn above(&self, node: u32, level: usize) -> usize {
-        self.starts[node as usize] as usize + 1 + (level - 1) * (self.m + 1)
-    }
-
-    /// A node's links on a level, on which it is.
-    #[inline(always)]
-    fn of(&self, node: u32, level: usize) -> &[u32] {
-        let all = match level {
-            0 => self.all_lowest(node),
-            _ => &self.upper[self.above(node, level)..][..self.m + 1],
-        };
-        &all[1..=all[0] as usize]
-    }
-
-    /// Whether links on each level lead to nodes that are on it.
-    pub fn are_sound(&self) -> bool {
-        let leads = |level: usize| move |to: &u32| (*to as usize) < self.len() && self.levels(*to) >= level;
-        let all = |node: u32| (0..=self.levels(node)).all(|l| self.of(node, l).iter().all(leads(l)));
-        (0..self.len() as u32).all(all)
-    }
-
-    /// On how many levels above the lowest a node is.
-    fn levels(&self, node: u32) -> usize {
-        match self.starts[node as usize] {
-            LOW => 0,
-            start => self.upper[start as usize] as usize,
-        }
-    }
-
-    /// Sets a node's links on a level, on which it is; they are not more than there is room for.
-    pub fn set(&mut self, node: u32, level: usize, links: &[u32]) {
-        let (at, list) = match level {
-            0 => (node as usize * (2 * self.m + 1), &mut self.lowest),
-            _ => (self.above(node, level), &mut self.upper),
-        };
-        list[at] = links.len() as u32;
-        list[at + 1..][..links.len()].copy_from_slice(links);
-    }
-}
-
 /// Nodes and their links.
 pub(crate) struct Graph {
-    runs: usize,
+    pub(super) runs: usize,
     /// The breadth of the walk that looks for a new node's neighbours.
-    breadth: usize,
+    pub(super) breadth: usize,
     /// A node's code, scale and square, so many bytes.
     stride: usize,
     nodes: Vec<u8>,
     /// Those of linked nodes.
-    links: Links,
+    pub(super) links: Links,
     /// Where walks begin: a node of the most levels.
-    entry: u32,
+    pub(super) entry: u32,
 }
 
 /// What a walk is to come near to.
+#[derive(Default)]
 pub(crate) struct Asked {
     pub runs: Vec<Run<i8>>,
     pub scale: f32,
@@ -165,8 +69,8 @@ pub(crate) struct Scratch {
     seen: Vec<u32>,
     known: usize,
     next: Vec<u32>,
-    sums: Vec<i32>,
-    distances: Vec<f32>,
+    pub(super) sums: Vec<i32>,
+    pub(super) distances: Vec<f32>,
 }
 
 impl Scratch {
@@ -310,12 +214,12 @@ impl Graph {
         Coded::read_beside(&self.nodes[node as usize * self.stride + self.runs * HALF..])
     }
 
-    fn is_usual(&self, node: u32) -> bool {
+    pub(super) fn is_usual(&self, node: u32) -> bool {
         !self.beside(node).0.is_nan()
     }
 
     /// A node as something to come near to.
-    fn asked(&self, node: u32, out: &mut Asked) {
+    pub(super) fn asked(&self, node: u32, out: &mut Asked) {
         let (scale, square) = self.beside(node);
         out.runs.resize(self.runs, Run([0; RUN]));
         unpack(self.bytes_of(node as usize), &mut out.runs);
@@ -327,18 +231,18 @@ impl Graph {
         self.links.m
     }
 
-    /// A linked node's links on a level, on which it is.
-    pub fn links(&self, node: u32, level: usize) -> &[u32] {
-        self.links.of(node, level)
+    /// The links of linked nodes.
+    pub fn links(&self) -> &Links {
+        &self.links
     }
 
     /// On how many levels above the lowest a linked node is.
-    pub fn levels(&self, node: u32) -> usize {
+    pub(super) fn levels(&self, node: u32) -> usize {
         self.links.levels(node)
     }
 
     /// Estimates of the squares of nodes' distances.
-    fn measure(&self, q: &Asked, nodes: &[u32], sums: &mut Vec<i32>, out: &mut Vec<f32>) {
+    pub(super) fn measure(&self, q: &Asked, nodes: &[u32], sums: &mut Vec<i32>, out: &mut Vec<f32>) {
         nibble_products_at((&self.nodes, self.stride), nodes, &q.runs, sums);
         out.clear();
         out.resize(nodes.len(), 0.0);
@@ -349,7 +253,7 @@ impl Graph {
     }
 
     /// Goes down to a level, always to the nearest; the node there is what was found.
-    fn descend(&self, q: &Asked, to: usize, s: &mut Scratch) {
+    pub(super) fn descend(&self, q: &Asked, to: usize, s: &mut Scratch) {
         let mut best = Near { distance: f32::INFINITY, node: self.entry };
         self.measure(q, &[self.entry], &mut s.sums, &mut s.distances);
         best.distance = s.distances[0];
@@ -373,7 +277,7 @@ impl Graph {
     }
 
     /// Looks at the neighbours of all that is found, until none is nearer.
-    fn walk(&self, q: &Asked, level: usize, s: &mut Scratch) {
+    pub(super) fn walk(&self, q: &Asked, level: usize, s: &mut Scratch) {
         for at in 0..s.found.len() {
             s.see(s.found[at].node);
         }
@@ -428,124 +332,5 @@ impl Graph {
             }
         }
         (s.next, s.distances) = (next, distances);
-    }
-
-    /// The neighbours of something, chosen from nodes by their distance from it. Those that are where it is itself say nothing of others: they
-    /// are a quarter at the most.
-    fn choose(&self, from: &[Near], most: usize, asked: &mut Asked, s: &mut Scratch) -> Vec<u32> {
-        let mut chosen: Vec<u32> = Vec::with_capacity(most);
-        let mut same = 0;
-        for near in from {
-            if chosen.len() == most {
-                break;
-            }
-            if near.distance <= 0.0 {
-                if same < (most / 4).max(1) {
-                    chosen.push(near.node);
-                    same += 1;
-                }
-                continue;
-            }
-            self.asked(near.node, asked);
-            self.measure(asked, &chosen[same..], &mut s.sums, &mut s.distances);
-            if s.distances.iter().all(|d| *d > near.distance) {
-                chosen.push(near.node);
-            }
-        }
-        chosen
-    }
-
-    /// Leads links around nodes that are gone: whoever had one of them as a neighbour gets the neighbours of that.
-    pub fn bridge(&mut self, is_gone: impl Fn(u32) -> bool, s: &mut Scratch) {
-        let mut asked = Asked { runs: Vec::new(), scale: 0.0, square: 0.0, shift: 0 };
-        for node in (0..self.linked() as u32).filter(|n| !is_gone(*n)) {
-            for level in 0..=self.levels(node) {
-                if !self.links.of(node, level).iter().any(|n| is_gone(*n)) {
-                    continue;
-                }
-                let mut near = self.links.of(node, level).to_vec();
-                for gone in self.links.of(node, level).iter().filter(|n| is_gone(**n)) {
-                    near.extend_from_slice(self.links.of(*gone, level));
-                }
-                near.retain(|n| *n != node && !is_gone(*n));
-                near.sort_unstable();
-                near.dedup();
-                self.asked(node, &mut asked);
-                let links = self.choose_nearest(&near, level, &mut asked, s);
-                self.links.set(node, level, &links);
-            }
-        }
-    }
-
-    /// The links of what is asked for on a level, chosen from nodes.
-    fn choose_nearest(&self, from: &[u32], level: usize, asked: &mut Asked, s: &mut Scratch) -> Vec<u32> {
-        let mut distances = std::mem::take(&mut s.distances);
-        self.measure(asked, from, &mut s.sums, &mut distances);
-        let near = |(node, distance): (&u32, &f32)| Near { distance: *distance, node: *node };
-        let mut near: Vec<Near> = from.iter().zip(&distances).map(near).collect();
-        s.distances = distances;
-        near.sort_by(|a, b| a.distance.total_cmp(&b.distance));
-        self.choose(&near, self.links.room(level), asked, s)
-    }
-
-    /// How many levels a node gets.
-    fn drawn_levels(&self, node: u32) -> usize {
-        let mut seed = (u64::from(node) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (0..MOST_LEVELS).take_while(|_| draw(&mut seed, self.links.m) == 0).count()
-    }
-
-    /// Makes the first node that waits one without links: there is nothing to be found.
-    pub fn pass_over(&mut self) -> Result<()> {
-        self.links.add(0).map(|_| ())
-    }
-
-    /// Links the first node that waits.
-    pub fn link(&mut self, s: &mut Scratch) -> Result<()> {
-        let node = self.linked() as u32;
-        if !self.is_usual(node) {
-            return self.pass_over();
-        }
-        let levels = self.drawn_levels(node);
-        let top = if self.entry == NONE { 0 } else { self.levels(self.entry) };
-        if !self.links.add(levels)? {
-            return Err(Code::Nomem.into());
-        }
-        if self.entry == NONE {
-            self.entry = node;
-            return Ok(());
-        }
-        let mut asked = Asked { runs: Vec::new(), scale: 0.0, square: 0.0, shift: 0 };
-        let mut other = Asked { runs: Vec::new(), scale: 0.0, square: 0.0, shift: 0 };
-        self.asked(node, &mut asked);
-        s.begin(self.breadth);
-        self.descend(&asked, levels.min(top), s);
-        for level in (0..=levels.min(top)).rev() {
-            let from = std::mem::take(&mut s.found);
-            s.begin(self.breadth);
-            s.found = from;
-            self.walk(&asked, level, s);
-            let from = std::mem::take(&mut s.found);
-            let chosen = self.choose(&from, self.links.m, &mut other, s);
-            self.links.set(node, level, &chosen);
-            for near in chosen {
-                self.link_back(near, node, level, &mut other, s);
-            }
-            s.found = from;
-        }
-        if levels > top {
-            self.entry = node;
-        }
-        Ok(())
-    }
-
-    /// Adds a link, and chooses anew where they are too many.
-    fn link_back(&mut self, node: u32, to: u32, level: usize, asked: &mut Asked, s: &mut Scratch) {
-        let mut all = self.links.of(node, level).to_vec();
-        all.push(to);
-        if all.len() > self.links.room(level) {
-            self.asked(node, asked);
-            all = self.choose_nearest(&all, level, asked, s);
-        }
-        self.links.set(node, level, &all);
     }
 }

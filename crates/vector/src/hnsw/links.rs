@@ -1,186 +1,119 @@
-//! A graph's links in a table of the same file: what a later process needs to be spared of linking all rows anew.
+//! The links of a graph's nodes.
 //!
 //! ```text
-//! _hnsw_links   0 -> header: sizes       n -> the n-th part of the nodes: place, sum of the code, levels, and links on each level
+//! a list:   how many, how many of them are children | children ... | others ... | room
 //! ```
 //!
-//! They are written by the commands `rebuild` and `optimize`, and by nothing else: a row that is changed changes nothing here. So each node says of
-//! which place it is, and of which code a sum: whoever reads it compares that with the table.
+//! A node is the child of the nearest of its first neighbours on the lowest level, whose link to it stays: so each node can be come to.
 //!
-//! What always holds: links that were read are numbers of nodes, and every node has room for its links. What is damaged or of another kind is as if
-//! nothing were there: the table needs none of it.
+//! What always holds: a node has a list on each of its levels, and no list is longer than its room. Which nodes they lead to is the
+//! graph's matter.
 
-use super::graph::{Graph, Links};
-use crate::ivf::format::{packed, sum};
-use crate::rows::Rows;
-use crate::store::Store;
-use iolite_base::{Bytes, Result, alloc};
-use iolite_value::Value;
+use iolite_base::{Result, alloc};
 
-const MAGIC: u32 = 0x3167_6e68;
-const HEADER: usize = 32;
-/// So many nodes are in a row of the table.
-const PART: usize = 256;
+/// No node is on more levels above the lowest.
+pub(crate) const MOST_LEVELS: usize = 12;
+/// A node that is on the lowest level alone.
+const LOW: u32 = u32::MAX;
+/// Where the number of children begins in that of links.
+const CHILDREN: u32 = 16;
 
-/// The graph of a column, as it was stored.
+/// The links of nodes.
 #[derive(Default)]
-pub(crate) struct Stored {
-    /// A node's place, and the sum of its code.
-    pub nodes: Vec<(u64, u32)>,
-    pub links: Links,
+pub(crate) struct Links {
+    pub m: usize,
+    /// On the lowest level: how many links, and room for 2 m of them.
+    lowest: Vec<u32>,
+    /// Where a node's part of `upper` begins.
+    starts: Vec<u32>,
+    /// On how many levels a node is above the lowest; for each how many links, and room for m of them.
+    upper: Vec<u32>,
 }
 
-/// The sum of a node's code, with what stands beside it.
-pub(crate) fn code_sum(bytes: &[u8]) -> u32 {
-    sum(bytes) as u32
-}
-
-fn table(store: &Store, column: usize) -> String {
-    store.shadow(&format!("hnsw_links{column:02}"))
-}
-
-/// Bytes that are read from the front.
-struct Input<'a>(&'a [u8]);
-
-impl Input<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (first, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*first)
+impl Links {
+    pub fn new(m: usize) -> Links {
+        Links { m, ..Links::default() }
     }
 
-    fn u8(&mut self) -> Option<usize> {
-        self.take::<1>().map(|b| usize::from(b[0]))
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-}
-
-/// Takes the sum from the end of bytes; none: they are not what it was made of.
-fn checked(bytes: &[u8]) -> Option<&[u8]> {
-    let (rest, last) = bytes.split_last_chunk::<8>()?;
-    (u64::from_le_bytes(*last) == sum(rest)).then_some(rest)
-}
-
-/// Writes a graph; rows that are gone are left out, and so are those that wait.
-pub(crate) fn write(store: &Store, column: usize, graph: &Graph, rows: &Rows) -> Result<()> {
-    forget(store, column)?;
-    let sql = format!("INSERT INTO {} VALUES(?1,?2)", table(store, column));
-    let put = |id: usize, mut bytes: Vec<u8>| -> Result<()> {
-        let s = sum(&bytes);
-        bytes.extend_from_slice(&s.to_le_bytes());
-        store.run(sql.clone(), &[Value::Int(id as i64), Value::Blob(Bytes::copy_of(&bytes)?, 0)])
-    };
-    let (mut numbers, mut kept) = (Vec::new(), Vec::new());
-    alloc::reserve(&mut numbers, graph.linked())?;
-    alloc::reserve(&mut kept, graph.linked())?;
-    for node in 0..graph.linked() as u32 {
-        let is_kept = !rows.is_gone(node as usize);
-        numbers.push(if is_kept { kept.len() as u32 } else { u32::MAX });
-        if is_kept {
-            kept.push(node);
+    /// Adds a node that is on so many levels above the lowest; false: these are too many.
+    pub fn add(&mut self, levels: usize) -> Result<bool> {
+        let room = if levels == 0 { 0 } else { 1 + levels * (self.m + 1) };
+        if levels > MOST_LEVELS || self.upper.len() + room > LOW as usize {
+            return Ok(false);
         }
-    }
-    let mut header = Vec::with_capacity(HEADER);
-    let dimensions = store.config.vectors[column].dimensions;
-    for n in [MAGIC, dimensions as u32, graph.m() as u32, kept.len() as u32, PART as u32, 0] {
-        header.extend_from_slice(&n.to_le_bytes());
-    }
-    put(0, header)?;
-    for (n, part) in kept.chunks(PART).enumerate() {
-        let mut b = Vec::new();
-        for node in part {
-            let (_, place) = rows.of(*node as usize);
-            b.extend_from_slice(&packed(place)?.to_le_bytes());
-            b.extend_from_slice(&code_sum(graph.bytes_of(*node as usize)).to_le_bytes());
-            let levels = graph.levels(*node);
-            b.push(levels as u8);
-            for level in 0..=levels {
-                let links = graph.links(*node, level).iter().map(|n| numbers[*n as usize]);
-                let at = b.len();
-                b.push(0);
-                for link in links.filter(|n| *n != u32::MAX) {
-                    b[at] += 1;
-                    b.extend_from_slice(&link.to_le_bytes());
-                }
-            }
+        alloc::reserve(&mut self.lowest, 2 * self.m + 1)?;
+        alloc::reserve(&mut self.starts, 1)?;
+        alloc::reserve(&mut self.upper, room)?;
+        self.lowest.resize(self.lowest.len() + 2 * self.m + 1, 0);
+        self.starts.push(if levels == 0 { LOW } else { self.upper.len() as u32 });
+        if levels > 0 {
+            self.upper.push(levels as u32);
+            self.upper.resize(self.upper.len() + room - 1, 0);
         }
-        put(n + 1, b)?;
-        store.check_interrupt()?;
+        Ok(true)
     }
-    Ok(())
-}
 
-/// Forgets what was stored.
-pub(crate) fn forget(store: &Store, column: usize) -> Result<()> {
-    store.run(format!("DELETE FROM {}", table(store, column)), &[])
-}
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
 
-/// Reads a graph with room for `m` links; none: there is none, or it is damaged or another one.
-pub(crate) fn read(store: &Store, column: usize, m: usize) -> Result<Option<Stored>> {
-    let dimensions = store.config.vectors[column].dimensions;
-    let (mut count, mut next, mut sound) = (0, 0i64, true);
-    let mut stored = Stored { links: Links::new(m), ..Stored::default() };
-    let sql = format!("SELECT id,data FROM {} ORDER BY id", table(store, column));
-    store.rows(sql, &[], |row| {
-        sound = match row {
-            [Value::Int(id), Value::Blob(b, _)] if *id == next => match (checked(b), next) {
-                (Some(b), 0) => {
-                    let header = read_header(b, dimensions, m);
-                    count = header.unwrap_or(0);
-                    alloc::reserve(&mut stored.nodes, count.min(1 << 20))?;
-                    header.is_some()
-                }
-                (Some(b), _) => read_part(b, count, &mut stored)?.is_some(),
-                (None, _) => false,
-            },
-            _ => false,
+    /// How many links a node has room for.
+    pub fn room(&self, level: usize) -> usize {
+        if level == 0 { 2 * self.m } else { self.m }
+    }
+
+    #[inline(always)]
+    pub fn all_lowest(&self, node: u32) -> &[u32] {
+        &self.lowest[node as usize * (2 * self.m + 1)..][..2 * self.m + 1]
+    }
+
+    #[inline(always)]
+    fn above(&self, node: u32, level: usize) -> usize {
+        self.starts[node as usize] as usize + 1 + (level - 1) * (self.m + 1)
+    }
+
+    /// A node's links on a level, on which it is.
+    #[inline(always)]
+    pub fn of(&self, node: u32, level: usize) -> &[u32] {
+        let all = match level {
+            0 => self.all_lowest(node),
+            _ => &self.upper[self.above(node, level)..][..self.m + 1],
         };
-        next += 1;
-        Ok(sound)
-    })?;
-    let sound = sound && next > 0 && stored.nodes.len() == count && stored.links.are_sound();
-    Ok(sound.then_some(stored))
-}
+        &all[1..=(all[0] & ((1 << CHILDREN) - 1)) as usize]
+    }
 
-/// Whether there is something that cannot be read.
-pub(crate) fn is_damaged(store: &Store, column: usize) -> Result<bool> {
-    let m = store.config.vectors[column].graph().map_or(2, |o| o.m);
-    let count = format!("SELECT count(*) FROM {}", table(store, column));
-    let rows = store.row(count, &[], |row| Ok(row.first().map_or(0, Value::to_int)))?;
-    Ok(rows != Some(0) && read(store, column, m)?.is_none())
-}
+    /// How many of them, the first ones, lead to children.
+    pub fn children(&self, node: u32, level: usize) -> usize {
+        let (at, list) = match level {
+            0 => (node as usize * (2 * self.m + 1), &self.lowest),
+            _ => (self.above(node, level), &self.upper),
+        };
+        (list[at] >> CHILDREN) as usize
+    }
 
-fn read_header(b: &[u8], dimensions: usize, m: usize) -> Option<usize> {
-    let mut input = Input(b);
-    let mut next = || input.u32().map(|n| n as usize);
-    let fits = next()? == MAGIC as usize && next()? == dimensions && next()? == m;
-    let count = next()?;
-    (fits && next()? == PART && count < 1 << 31).then_some(count)
-}
+    /// Whether links on each level lead to nodes that are on it.
+    pub fn are_sound(&self) -> bool {
+        let leads = |level: usize| move |to: &u32| (*to as usize) < self.len() && self.levels(*to) >= level;
+        let all = |node: u32| (0..=self.levels(node)).all(|l| self.of(node, l).iter().all(leads(l)));
+        (0..self.len() as u32).all(all)
+    }
 
-fn read_part(b: &[u8], count: usize, to: &mut Stored) -> Result<Option<()>> {
-    let mut input = Input(b);
-    while !input.0.is_empty() {
-        let Some((place, code)) = input.take::<8>().zip(input.u32()) else { return Ok(None) };
-        alloc::reserve(&mut to.nodes, 1)?;
-        to.nodes.push((u64::from_le_bytes(place), code));
-        let Some(levels) = input.u8() else { return Ok(None) };
-        if !to.links.add(levels)? || to.nodes.len() > count {
-            return Ok(None);
-        }
-        let node = to.nodes.len() as u32 - 1;
-        for level in 0..=levels {
-            let Some(n) = input.u8() else { return Ok(None) };
-            let links: Option<Vec<u32>> =
-                (0..n).map(|_| input.u32().filter(|n| (*n as usize) < count)).collect();
-            match links {
-                Some(links) if n <= to.links.room(level) => to.links.set(node, level, &links),
-                _ => return Ok(None),
-            }
+    /// On how many levels above the lowest a node is.
+    pub fn levels(&self, node: u32) -> usize {
+        match self.starts[node as usize] {
+            LOW => 0,
+            start => self.upper[start as usize] as usize,
         }
     }
-    Ok(Some(()))
+
+    /// Sets a node's links on a level, on which it is, the first of which lead to children; they are not more than there is room for.
+    pub fn set(&mut self, node: u32, level: usize, links: &[u32], children: usize) {
+        let (at, list) = match level {
+            0 => (node as usize * (2 * self.m + 1), &mut self.lowest),
+            _ => (self.above(node, level), &mut self.upper),
+        };
+        list[at] = links.len() as u32 | (children as u32) << CHILDREN;
+        list[at + 1..][..links.len()].copy_from_slice(links);
+    }
 }

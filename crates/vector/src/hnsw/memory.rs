@@ -10,7 +10,7 @@
 
 use super::code::Coded;
 use super::graph::{Graph, Scratch};
-use super::links::{self, Stored};
+use super::stored::{self, Stored};
 use crate::config::Hnsw;
 use crate::ivf::code::prepared;
 use crate::ivf::format::packed;
@@ -21,8 +21,6 @@ use crate::vector::Kind;
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Error, Result};
 
-/// After so many nodes it is asked whether to go on.
-const CHECKED: usize = 64;
 /// So many bytes of nodes and links are kept for a column at the most.
 const MOST_BYTES: usize = 1 << 30;
 /// So many rows wait before some of them are linked, and one of so many more.
@@ -47,7 +45,7 @@ impl Graphs {
     /// Links all rows of a column and stores that. `anew`: nothing of what is there is used.
     pub fn build(&mut self, store: &Store, column: usize, anew: bool) -> Result<()> {
         if anew {
-            links::forget(store, column)?;
+            stored::forget(store, column)?;
             self.kept.forget(column);
         }
         // Within a transaction that has changed the table, it is of no use later.
@@ -63,7 +61,7 @@ impl Graphs {
                 }
                 index.bridge(&mut self.scratch);
                 index.link_all(store, &mut self.scratch)?;
-                links::write(store, column, &index.graph, &index.rows)
+                stored::write(store, column, &index.graph, &index.rows)
             }
             None => Err(Error::sql("too many vectors for a graph in memory")),
         }
@@ -128,9 +126,7 @@ impl Index {
         let waiting = self.graph.len() - self.graph.linked();
         let begun = self.graph.linked() > 0 || options.train > 0 && self.live() > options.train;
         if begun && waiting > FEW + self.graph.linked() / PART {
-            for _ in 0..AT_ONCE + waiting / FOR_ONE {
-                self.link_next(s)?;
-            }
+            self.link_next(AT_ONCE + waiting / FOR_ONE, 1, s)?;
         }
         Ok(())
     }
@@ -138,10 +134,8 @@ impl Index {
     /// Links all rows that wait.
     fn link_all(&mut self, store: &Store, s: &mut Scratch) -> Result<()> {
         while self.graph.linked() < self.graph.len() {
-            if self.graph.linked().is_multiple_of(CHECKED) {
-                store.check_interrupt()?;
-            }
-            self.link_next(s)?;
+            store.check_interrupt()?;
+            self.link_next(usize::MAX, store.threads(), s)?;
         }
         Ok(())
     }
@@ -197,7 +191,7 @@ impl Index {
                 let node = numbers.get(&packed(place)?).map(|n| *n as usize);
                 if let Some(node) = node
                     && self.code(vector)
-                    && links::code_sum(&self.coded.bytes()) == stored.nodes[node].1
+                    && stored::code_sum(&self.coded.bytes()) == stored.nodes[node].1
                     && self.rows.is_gone(node)
                 {
                     self.graph.set(node, &self.coded);
@@ -218,16 +212,17 @@ impl Index {
         Ok(fits.then_some(self))
     }
 
-    /// Links the first row that waits.
-    fn link_next(&mut self, s: &mut Scratch) -> Result<()> {
-        if self.rows.is_gone(self.graph.linked()) { self.graph.pass_over() } else { self.graph.link(s) }
+    /// Links some of the rows that wait.
+    fn link_next(&mut self, most: usize, threads: usize, s: &mut Scratch) -> Result<()> {
+        let rows = &self.rows;
+        self.graph.link(most, threads, |node| rows.is_gone(node as usize), s)
     }
 }
 
 impl OfRows for Index {
     fn make(store: &Store, column: usize) -> Result<Option<Index>> {
         let mut index = Index::new(store, column);
-        match links::read(store, column, index.graph.m())? {
+        match stored::read(store, column, index.graph.m())? {
             Some(stored) => index.restore(store, column, stored),
             None => Ok(index.fill(store, column)?.then_some(index)),
         }

@@ -1,18 +1,20 @@
 //! A graph of a column of vectors (HNSW), in memory.
 //!
 //! ```text
-//! nearest -> memory -> graph -> code      a search: a walk through the graph, then the vectors that look near
-//!               `----> links              what was stored of a graph, so that it need not be made anew
+//! nearest -> memory -> graph, build -> links, code      a search: a walk through the graph, then the vectors that look near
+//!               `----> stored                           what is in the file of a graph, so that it need not be made anew
 //! ```
 //!
 //! What always holds: it is made of the rows of the table and of nothing else, and belongs to one state of them. An answer has the distances
 //! of the vectors as they are stored: only which rows are looked at depends on the graph.
 
+mod build;
 mod code;
 mod graph;
 mod links;
 mod memory;
 mod nearest;
+mod stored;
 
 use crate::store::Store;
 use iolite_base::{Error, Result};
@@ -43,5 +45,5 @@ pub(crate) fn command(store: &Store, graphs: &RefCell<Graphs>, text: &[u8]) -> R
 
 /// What is wrong with the stored graph of a column, if something is.
 pub(crate) fn check(store: &Store, column: usize) -> Result<Option<String>> {
-    Ok(links::is_damaged(store, column)?.then(|| "its links cannot be read".into()))
+    Ok(stored::is_damaged(store, column)?.then(|| "its links cannot be read".into()))
 }
