@@ -361,15 +361,16 @@ pub(crate) fn unpack(row: &[u8], out: &mut [Run<i8>]) {
     let (pairs, last) = out.as_chunks_mut::<2>();
     let (whole, rest) = row.split_at(pairs.len() * RUN);
     for (bytes, [a, b]) in whole.as_chunks::<RUN>().0.iter().zip(pairs) {
-        for i in 0..RUN {
-            a.0[i] = (bytes[i] & 15) as i8 - 8;
-            b.0[i] = (bytes[i] >> 4) as i8 - 8;
+        for ((byte, a), b) in bytes.iter().zip(&mut a.0).zip(&mut b.0) {
+            *a = (byte & 15) as i8 - 8;
+            *b = (byte >> 4) as i8 - 8;
         }
     }
     for (bytes, a) in rest.as_chunks::<HALF>().0.iter().zip(last) {
-        for i in 0..HALF {
-            a.0[i] = (bytes[i] & 15) as i8 - 8;
-            a.0[HALF + i] = (bytes[i] >> 4) as i8 - 8;
+        let (a, b) = a.0.split_at_mut(HALF);
+        for ((byte, a), b) in bytes.iter().zip(a).zip(b) {
+            *a = (byte & 15) as i8 - 8;
+            *b = (byte >> 4) as i8 - 8;
         }
     }
 }

@@ -27,7 +27,7 @@ const MOST_BYTES: usize = 1 << 30;
 const FEW: usize = 256;
 const PART: usize = 1024;
 /// So many are linked by a search at the least, and one more for so many that wait.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 2;
 const FOR_ONE: usize = 12_000;
 /// Links that were stored are used, if not more than one of so many nodes are gone since.
 const MOST_OTHERS: usize = 4;
