@@ -305,7 +305,7 @@ fn index_options(rest: &mut &[Token<'_>], mut set: impl FnMut(&str, usize) -> bo
 }
 
 fn ivf_options(rest: &mut &[Token<'_>]) -> Option<Index> {
-    let mut ivf = Ivf { lists: 0, probes: 32, train: TRAIN };
+    let mut ivf = Ivf { lists: 0, probes: 48, train: TRAIN };
     index_options(rest, |key, n| {
         match key {
             "lists" => ivf.lists = n,

@@ -23,6 +23,8 @@ struct Codes {
     numbers: Vec<f32>,
     runs: Vec<Run<i8>>,
     scale: f32,
+    /// The square of its length.
+    square: f32,
     /// What products with the 4-bit codes are too large by.
     shift: i32,
 }
@@ -53,9 +55,9 @@ pub(crate) fn nearest(store: &Store, kept: &RefCell<Kept>, ask: Ask<'_>) -> Resu
         Ok(None)
     } else {
         let mut runs = Vec::new();
-        let (scale, _, _) = widest(quantized::Codes { numbers: &numbers, codes: &mut runs });
-        let shift = 8 * total(&runs);
-        search(t, &mut index, &Codes { numbers, runs, scale, shift }, ask)
+        let (scale, _, length) = widest(quantized::Codes { numbers: &numbers, codes: &mut runs });
+        let (square, shift) = (length * length, 8 * total(&runs));
+        search(t, &mut index, &Codes { numbers, runs, scale, square, shift }, ask)
     };
     if answer.is_ok() {
         own.put(t, (notes, index));
@@ -84,8 +86,8 @@ fn search(t: Tables<'_>, index: &mut Index, q: &Codes, mut ask: Ask<'_>) -> Resu
     // The odd list is the first of all.
     let (mut from, mut until) = (0, probes + 1);
     loop {
-        let lists = index.nearest_lists(&q.runs, q.scale, until - 1);
-        let candidates = candidates(t, index, q, &ask, &lists[from..], &nearest)?;
+        let lists = index.nearest_lists((&q.runs, q.scale, q.square), until - 1);
+        let candidates = candidates(t, index, q, &ask, lists.get(from..).unwrap_or_default(), &nearest)?;
         let mut next = candidates.iter().copied().peekable();
         loop {
             let worst = nearest.worst(metric, ask.k);
@@ -135,7 +137,7 @@ fn search(t: Tables<'_>, index: &mut Index, q: &Codes, mut ask: Ask<'_>) -> Resu
         if until > total || until > wanted {
             return Ok(Some(nearest.into_sorted()));
         }
-        (from, until) = (until, (wanted + 1).min(total + 1));
+        (from, until) = (lists.len(), (wanted + 1).min(total + 1));
     }
 }
 
