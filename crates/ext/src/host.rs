@@ -142,6 +142,11 @@ pub trait Host {
     fn changed_since(&self, _database: &str, _tables: &[WasRead], _note: &mut ReadNote) -> Option<Changes> {
         None
     }
+    /// What differs between the state of which `note` is and what is read now, with all that the present transaction has changed. The note stays what
+    /// it was. `None`: that cannot be told.
+    fn changed_within(&self, _database: &str, _tables: &[WasRead], _note: &ReadNote) -> Option<Changes> {
+        None
+    }
     /// Reads bytes of a text or blob where it is stored, from `offset` on: the value in `(database, table, column)` of a row.
     fn read_blob(
         &self,

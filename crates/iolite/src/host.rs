@@ -76,6 +76,10 @@ impl Host for Inner {
         self.changes_of(self.database_number(database).ok()?, tables, note)
     }
 
+    fn changed_within(&self, database: &str, tables: &[WasRead], note: &ReadNote) -> Option<Changes> {
+        self.changes_within(self.database_number(database).ok()?, tables, note)
+    }
+
     fn page(&self, database: &str, number: u32) -> Result<Option<Vec<u8>>> {
         let b = self.btree_of(self.database_number(database)?)?;
         b.reading(|b| {

@@ -44,7 +44,7 @@ pub(crate) fn square(metric: Metric, d: f64) -> f32 {
 #[derive(Default)]
 pub(crate) struct Nearest {
     heap: BinaryHeap<Found>,
-    /// Whether a row was farther away than any that is wanted.
+    /// Whether a row of a [group](Nearest::measure_group) was farther away than any that is wanted.
     pub beyond: bool,
 }
 
@@ -66,23 +66,25 @@ impl Nearest {
         self.add(ask, place, rowid, ask.query.distance(vector));
     }
 
-    /// Measures some rows together.
+    /// Measures some rows together, which come by their nearness.
     pub fn measure_group(&mut self, ask: &Ask<'_>, group: &[Option<Row>; LANES]) {
         let first = group[0].as_ref().map_or(&[][..], |g| &g.vector);
         let vectors = std::array::from_fn(|i| group[i].as_ref().map_or(first, |g| &g.vector[..]));
         for (row, distance) in group.iter().zip(ask.query.distances(vectors)) {
             if let Some(row) = row {
-                self.add(ask, row.place, row.rowid, distance);
+                let added = self.add(ask, row.place, row.rowid, distance);
+                self.beyond |= !added && distance >= ask.least;
             }
         }
     }
 
-    fn add(&mut self, ask: &Ask<'_>, place: Place, rowid: i64, distance: f64) {
-        if (ask.holds)(distance) {
+    /// Adds a row; false: its distance is none that is wanted.
+    fn add(&mut self, ask: &Ask<'_>, place: Place, rowid: i64, distance: f64) -> bool {
+        let holds = (ask.holds)(distance);
+        if holds {
             keep(&mut self.heap, ask.k, Found { distance, rowid, place });
-        } else if distance >= ask.least {
-            self.beyond = true;
         }
+        holds
     }
 
     /// The rows, nearest first.

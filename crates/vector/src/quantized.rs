@@ -439,6 +439,10 @@ impl Quantized {
                 keep(&mut heap, k, Found { distance, rowid, place });
             }
         }
+        self.rows.each_open(store, column, |rowid, place, vector| {
+            keep(&mut heap, k, Found { distance: query.distance(vector), rowid, place });
+            Ok(())
+        })?;
         Ok(heap.into_sorted_vec())
     }
 }

@@ -4,9 +4,10 @@
 //! not made -- searched some times --> made -- chunks changed --> their rows are looked at again -- too many --> not made
 //! ```
 //!
-//! What always holds: what is kept belongs to one state of the chunks and of the column's vectors, and to the connection. Where chunks have
-//! changed, rows that are others are [gone](Rows::is_gone) from then on, and what they are now is added behind all. Where nobody can tell what
-//! has changed, as within a transaction that changes the table, there is nothing. What is made of a vector is not known here.
+//! What always holds: what is kept belongs to one committed state of the chunks and of the column's vectors, and to the connection. Where chunks
+//! have changed, rows that are others are [gone](Rows::is_gone) from then on, and what they are now is added behind all. Chunks that the present
+//! transaction has changed are [open](Rows::each_open): their rows are gone for one search, which looks at what there is instead. Where
+//! nobody can tell what has changed, there is nothing. What is made of a vector is not known here.
 
 use crate::store::{Chunk, Place, Reader, Store};
 use iolite_base::hash::FastMap;
@@ -23,6 +24,8 @@ const SEARCHES: u32 = 7;
 const GONE: i64 = i64::MIN;
 /// Where chunks with more than so many rows have changed, and with more than a quarter of all, everything is made anew.
 const MOST_CHANGED: usize = 8192;
+/// Where the present transaction has changed chunks with more than so many rows, and with more than an eighth of all, the table is scanned.
+const MOST_OPEN: usize = 2048;
 /// Of so many vectors it is remembered where they lie.
 const MOST_PIECES: usize = 1 << 20;
 
@@ -76,18 +79,21 @@ impl<T: OfRows> Kept<T> {
         self.columns.retain(|c| c.0 != column);
     }
 
-    /// What is kept of a column, as it is in the present state; none: there is nothing (yet).
+    /// What is kept of a column, as it is in the present state but for [open](Rows::each_open) chunks; none: there is nothing (yet).
     pub fn present(&mut self, store: &Store, column: usize) -> Result<Option<&mut T>> {
         self.after(store, column, SEARCHES)
     }
 
-    /// The same; it is made if it can be kept.
+    /// The same without open chunks; it is made if it can be kept.
     pub fn now(&mut self, store: &Store, column: usize) -> Result<Option<&mut T>> {
-        self.after(store, column, 1)
+        Ok(self.after(store, column, 1)?.filter(|m| m.rows().open.is_empty()))
     }
 
     fn after(&mut self, store: &Store, column: usize, searches: u32) -> Result<Option<&mut T>> {
         let state = self.state(column);
+        if let Some(Some(m)) = &mut state.made {
+            m.rows_mut().open.clear();
+        }
         match store.vector_changes(column, &mut state.note) {
             Some(Changes::Nothing) => {}
             Some(changes) => {
@@ -100,7 +106,11 @@ impl<T: OfRows> Kept<T> {
                     state.searches = 0;
                 }
             }
-            None => return Ok(None),
+            None => {
+                let Some(Some(m)) = &mut state.made else { return Ok(None) };
+                let open = store.vector_changes_within(column, &state.note);
+                return Ok(open.is_some_and(|c| m.rows_mut().open(&c)).then_some(m));
+            }
         }
         state.searches = state.searches.saturating_add(1);
         if state.searches < searches {
@@ -120,12 +130,7 @@ fn follow<T: OfRows>(
     column: usize,
     changes: &Changes,
 ) -> Result<Option<Option<T>>> {
-    let ranges = |t: usize| match changes.of(t) {
-        Changed::Nothing => Some(Vec::new()),
-        Changed::Rows(rows) => Some(rows),
-        Changed::All => None,
-    };
-    let (Some(chunks), Some(vectors)) = (ranges(0), ranges(1)) else { return Ok(None) };
+    let (Some(chunks), Some(vectors)) = (ranges(changes, 0), ranges(changes, 1)) else { return Ok(None) };
     match made {
         Some(Some(mut m)) => Ok(follow_rows(&mut m, store, column, &chunks, &vectors)?.then_some(Some(m))),
         made => Ok(made),
@@ -133,6 +138,15 @@ fn follow<T: OfRows>(
 }
 
 type Ranges = [RangeInclusive<i64>];
+
+/// The rows of a table that have changed; none: perhaps all.
+fn ranges(changes: &Changes, table: usize) -> Option<Vec<RangeInclusive<i64>>> {
+    match changes.of(table) {
+        Changed::Nothing => Some(Vec::new()),
+        Changed::Rows(rows) => Some(rows),
+        Changed::All => None,
+    }
+}
 
 fn is_in(ranges: &Ranges, id: i64) -> bool {
     ranges.iter().any(|r| r.contains(&id))
@@ -145,6 +159,8 @@ pub(crate) struct Rows {
     gone: usize,
     /// The numbers of those that are not gone by chunk, once they were asked for.
     by_chunk: FastMap<i64, Vec<u32>>,
+    /// Chunks that the present transaction has changed.
+    open: Vec<RangeInclusive<i64>>,
     /// Where vectors lie that were read.
     pieces: RefCell<FastMap<u32, Rc<[Piece]>>>,
 }
@@ -185,9 +201,58 @@ impl Rows {
         self.list[row]
     }
 
-    /// Whether a row is there no more, or is another one by now.
+    /// Whether a row is there no more, or is another one by now, or is in an open chunk.
     pub fn is_gone(&self, row: usize) -> bool {
-        self.gone > 0 && self.list[row].1.chunk == GONE
+        if self.gone == 0 && self.open.is_empty() {
+            return false;
+        }
+        let chunk = self.list[row].1.chunk;
+        chunk == GONE || is_in(&self.open, chunk)
+    }
+
+    /// Whether there are open chunks.
+    pub fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Makes chunks open; false: they are too many.
+    fn open(&mut self, changes: &Changes) -> bool {
+        let (Some(chunks), Some(vectors)) = (ranges(changes, 0), ranges(changes, 1)) else { return false };
+        self.order();
+        self.open = chunks;
+        self.open.extend(vectors);
+        let open = &self.open;
+        let rows: usize = self.by_chunk.iter().filter(|c| is_in(open, *c.0)).map(|c| c.1.len()).sum();
+        rows <= (self.list.len() / 8).max(MOST_OPEN)
+    }
+
+    /// Hands the rows of open chunks to `f`: rowid, place, vector.
+    pub fn each_open(
+        &self,
+        store: &Store,
+        column: usize,
+        mut f: impl FnMut(i64, Place, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = store.config.vectors[column].bytes();
+        let mut chunks = Vec::new();
+        for range in &self.open {
+            let bounds = [Value::Int(*range.start()), Value::Int(*range.end())];
+            store.chunks("chunk_id BETWEEN ?1 AND ?2", &bounds, |chunk| {
+                alloc::reserve(&mut chunks, 1)?;
+                chunks.push(chunk);
+                Ok(())
+            })?;
+        }
+        chunks.sort_unstable_by_key(|c| c.id);
+        chunks.dedup_by_key(|c| c.id);
+        for chunk in &chunks {
+            let vectors = store.vectors(column, chunk)?;
+            for at in (0..chunk.size).filter(|at| chunk.is_taken(*at)) {
+                let place = Place { chunk: chunk.id, at };
+                f(chunk.rowid(at), place, &vectors[bytes * at..][..bytes])?;
+            }
+        }
+        Ok(())
     }
 
     fn forget(&mut self, row: usize) {

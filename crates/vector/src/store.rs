@@ -106,10 +106,20 @@ impl Store {
 
     /// What has changed in the chunks and in a column's vectors.
     pub fn vector_changes(&self, column: usize, note: &mut ReadNote) -> Option<Changes> {
-        let vectors = format!("vector_chunks{column:02}");
+        self.host().ok()?.changed_since(&self.database, &self.vectors_read(column), note)
+    }
+
+    /// The same, with what the present transaction has changed; the note stays: see [`Host::changed_within`].
+    pub fn vector_changes_within(&self, column: usize, note: &ReadNote) -> Option<Changes> {
+        self.host().ok()?.changed_within(&self.database, &self.vectors_read(column), note)
+    }
+
+    fn vectors_read(&self, column: usize) -> [WasRead; 2] {
         let bytes = self.config.vectors[column].bytes();
-        let tables = [("chunks", 8 * MOST_CHUNK), (&*vectors, bytes * MOST_CHUNK)];
-        self.changes(&tables, note)
+        [
+            WasRead { table: self.plain("chunks"), longest: 8 * MOST_CHUNK },
+            WasRead { table: self.plain(&format!("vector_chunks{column:02}")), longest: bytes * MOST_CHUNK },
+        ]
     }
 
     pub fn shadow(&self, suffix: &str) -> String {

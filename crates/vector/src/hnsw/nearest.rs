@@ -44,7 +44,9 @@ pub(crate) fn nearest(
     let mut taken = graphs.take();
     let found = taken.of(store, ask.column).and_then(|found| match found {
         Some((index, scratch)) => {
-            index.link_some(options, scratch)?;
+            if !index.rows.is_open() {
+                index.link_some(options, scratch)?;
+            }
             search(store, index, &asked, options, ask, scratch)
         }
         None => Ok(None),
@@ -103,8 +105,29 @@ fn measure(
     let (mut nearest, mut read) = (Nearest::default(), Vec::new());
     let (mut passed, mut looked) = (0, 0);
     let mut reader = store.reader(ask.column);
-    let odd = index.odd().map(|node| Near { distance: f32::NEG_INFINITY, node });
-    let mut next = odd.chain(found.iter().copied()).filter(|near| !index.rows.is_gone(near.node as usize));
+    // Those of which the graph says nothing: all are measured.
+    let mut scan = false;
+    let mut look = |nearest: &mut Nearest, ask: &mut Ask<'_>, rowid, place, vector: &[u8]| -> Result<()> {
+        let left = ask.filter.as_mut().map_or(Ok(Some(true)), |filter| filter(place, index.live()))?;
+        scan |= left.is_none();
+        if left == Some(true) {
+            nearest.measure(ask, place, rowid, vector);
+        }
+        Ok(())
+    };
+    index
+        .rows
+        .each_open(store, ask.column, |rowid, place, vector| look(&mut nearest, ask, rowid, place, vector))?;
+    let mut vector = Vec::new();
+    for node in index.odd().map(|n| n as usize).filter(|n| !index.rows.is_gone(*n)) {
+        index.rows.read(&mut reader, node, c.bytes(), &mut vector)?;
+        let (rowid, place) = index.rows.of(node);
+        look(&mut nearest, ask, rowid, place, &vector)?;
+    }
+    if scan {
+        return Ok(None);
+    }
+    let mut next = found.iter().copied().filter(|near| !index.rows.is_gone(near.node as usize));
     loop {
         let worst = nearest.worst(c.metric, ask.k);
         let mut group: [Option<Row>; LANES] = Default::default();
