@@ -63,12 +63,14 @@ impl Inner {
     pub(crate) fn changes_within(&self, db: usize, tables: &[WasRead], note: &ReadNote) -> Option<Changes> {
         let b = self.btree_of(db).ok()?;
         let known = note.as_ref().and_then(|n| n.downcast_ref::<Note>())?;
-        let (_, own) = b.began_from().filter(|f| f.1.len() <= MOST_OWN)?;
+        let (began, own) = b.began_from().filter(|f| f.1.len() <= MOST_OWN)?;
         if known.page_size != b.page_size() || known.trees.len() != tables.len() {
             return None;
         }
-        let mut pages = b.changed_since(&known.mark).ok()??;
-        pages.extend_from_slice(&own);
+        let mut pages = own;
+        if known.mark != began {
+            pages.extend(b.changed_since(&known.mark).ok()??);
+        }
         let mut all = Vec::with_capacity(tables.len());
         for (t, then) in tables.iter().zip(&known.trees) {
             if self.root_of(db, &t.table).ok()?? != then.root {
