@@ -11,7 +11,7 @@
 //! computed by the same kernel. The copy follows the table (`rows`), within [`MOST_CODES`]; without memory for it there is none.
 
 use crate::config::MOST_DIMENSIONS;
-use crate::dot::{Packed, RUN, Run, Work, nibble_products, pack, total, widest};
+use crate::dot::{Packed, RUN, Run, Work, nibble_products, nibble_products_at, pack, total, widest};
 use crate::found::{Found, keep};
 use crate::kernel::{LANES, Metric, Query, numbers};
 use crate::rows::{Kept, OfRows, Rows};
@@ -380,7 +380,7 @@ impl Quantized {
         // The `k` smallest greatest distances, the largest of them on top.
         let mut bounds: BinaryHeap<Bound> = BinaryHeap::new();
         let mut worst = f32::INFINITY;
-        let (mut sums, mut lower) = (Vec::new(), Vec::new());
+        let (mut sums, mut lower, mut rows_left) = (Vec::new(), Vec::new(), Vec::new());
         let mut left = [0u16; GROUP];
         let (bytes, cosine) = (self.runs * RUN / 2, c.metric == Metric::Cosine);
         let (uppers, lowers) = (self.upper.bytes(), self.lower.bytes());
@@ -390,13 +390,15 @@ impl Quantized {
             let rows = [&self.scales[from..to], &self.halves[from..to], &self.lengths[from..to]];
             let found = widest(Near { measure: &measure, sums: &sums, rows, worst, out: &mut left });
             alloc::reserve(&mut near, found)?;
-            for at in &left[..found] {
-                let i = from + usize::from(*at);
+            rows_left.clear();
+            rows_left.extend(left[..found].iter().map(|at| (from + usize::from(*at)) as u32));
+            nibble_products_at((lowers, bytes), &rows_left, &codes, &mut lower);
+            for (i, lower) in rows_left.iter().zip(&lower) {
+                let i = *i as usize;
                 if self.rows.is_gone(i) {
                     continue;
                 }
-                nibble_products(&lowers[i * bytes..][..bytes], &codes, &mut lower);
-                let product = (sums[i - from] - shift) * 16 + lower[0] - shift;
+                let product = (sums[i - from] - shift) * 16 + lower - shift;
                 let row = [self.scales[i], self.rests[i], self.lengths[i]];
                 let (low, high) = measure.bounds(cosine, product, row);
                 if low > worst {

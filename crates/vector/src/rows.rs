@@ -197,11 +197,13 @@ impl Rows {
     }
 
     /// The rowid and the place of a row.
+    #[inline]
     pub fn of(&self, row: usize) -> (i64, Place) {
         self.list[row]
     }
 
     /// Whether a row is there no more, or is another one by now, or is in an open chunk.
+    #[inline]
     pub fn is_gone(&self, row: usize) -> bool {
         if self.gone == 0 && self.open.is_empty() {
             return false;
