@@ -383,6 +383,34 @@ fn damaged_lists_are_errors() {
     }
 }
 
+/// Making lists stops where it is told to, and leaves those that there were.
+#[test]
+fn a_rebuild_can_be_interrupted() {
+    let c = Connection::open_in_memory().unwrap();
+    let mut cloud = Cloud::new(5, 5, 16);
+    c.execute_batch(
+        "CREATE VIRTUAL TABLE t USING vec0(v float[16] index=ivf(lists=40, train=0), chunk_size=4096)",
+    )
+    .unwrap();
+    fill(&c, &mut cloud, 0..3000);
+    c.execute_batch("INSERT INTO t(t) VALUES('rebuild')").unwrap();
+    let ivf = "SELECT sum(length(data)) + count(*) FROM t_ivf_codes00";
+    let before = one(&c, ivf);
+    for most in [5, 20, 40] {
+        let asked = std::rc::Rc::new(std::cell::Cell::new(0));
+        let counted = asked.clone();
+        let stop = move || {
+            counted.set(counted.get() + 1);
+            counted.get() > most
+        };
+        c.progress_handler_every(1_000_000, Some(std::rc::Rc::new(stop)));
+        assert_eq!(one(&c, "INSERT INTO t(t) VALUES('rebuild')"), "error: interrupted", "{most}");
+        c.progress_handler(None);
+        assert_eq!(one(&c, ivf), before);
+    }
+    assert!(recall(&c, &mut cloud, 20, "") >= 0.95);
+}
+
 /// `cargo test` builds the examples beside the tests.
 #[test]
 fn the_example_searches_a_folder() {

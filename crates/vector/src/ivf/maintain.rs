@@ -257,7 +257,7 @@ fn rebuild(t: Tables<'_>) -> Result<()> {
         }
         Ok(())
     })?;
-    let groups = train(&sample, n, wanted)?;
+    let groups = train(&sample, n, wanted, &|| store.check_interrupt())?;
     drop(sample);
     t.wipe()?;
     let mut h = Header::new(n, store.page_size()?);
