@@ -319,7 +319,7 @@ fn ivf_options(rest: &mut &[Token<'_>]) -> Option<Index> {
 }
 
 fn hnsw_options(rest: &mut &[Token<'_>]) -> Option<Index> {
-    let mut hnsw = Hnsw { m: 16, ef_construction: 100, ef_search: 40, train: TRAIN };
+    let mut hnsw = Hnsw { m: 16, ef_construction: 64, ef_search: 40, train: TRAIN };
     index_options(rest, |key, n| {
         match key {
             "m" if (2..=64).contains(&n) => hnsw.m = n,

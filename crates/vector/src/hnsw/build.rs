@@ -11,6 +11,7 @@
 
 use super::graph::{Asked, Graph, NONE, Near, Scratch};
 use super::links::MOST_LEVELS;
+use crate::dot::will_want;
 use crate::ivf::draw;
 use iolite_base::{Code, Result};
 use std::collections::VecDeque;
@@ -91,6 +92,7 @@ impl Graph {
         asked: &mut Asked,
         s: &mut Scratch,
     ) {
+        others.iter().for_each(|n| will_want(self.bytes_of(*n as usize)));
         let mut distances = std::mem::take(&mut s.distances);
         self.measure(asked, others, &mut s.sums, &mut distances);
         let near = |(node, distance): (&u32, &f32)| Near { distance: *distance, node: *node };
@@ -195,6 +197,9 @@ impl Graph {
         let mut other = Asked::default();
         for (level, chosen) in neighbours.iter().enumerate() {
             self.links.set(node, level, chosen, 0);
+            if level == 0 {
+                chosen.iter().for_each(|n| will_want(self.links.all_lowest(*n)));
+            }
             let parent = if level == 0 { self.parent(chosen) } else { None };
             for near in chosen {
                 self.link_back(*near, (node, parent == Some(*near)), level, &mut other, s);
@@ -252,6 +257,7 @@ impl Graph {
 mod tests {
     use super::super::code::Coded;
     use super::*;
+    use crate::dot::will_want;
     use crate::ivf::draw;
 
     /// A graph of vectors around some places; of each of the first ones there are several.
