@@ -10,6 +10,8 @@
 
 use iolite::engine::{Connection, Statement, Step};
 use iolite_conform::differ::drawn::Drawer;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: times FILE [--rounds N] | --drawn N [--seed S] [--over R] [--changes]";
@@ -44,6 +46,8 @@ fn usage() -> ! {
 /// A database of each engine.
 struct Both {
     own: Connection,
+    /// What takes longer here is interrupted.
+    deadline: Rc<Cell<Instant>>,
     stock: iolite_stock::Connection,
 }
 
@@ -53,7 +57,8 @@ impl Both {
         let stock = iolite_stock::Connection::open(":memory:").expect("a database in memory opens");
         own.execute_batch(setup).expect("the setup runs");
         stock.execute_batch(setup).expect("the setup runs on stock");
-        Both { own, stock }
+        let deadline = Rc::new(Cell::new(Instant::now()));
+        Both { own, stock, deadline }
     }
 
     /// The plans, a line a step, if they differ.
@@ -114,6 +119,9 @@ const ROWS: usize = 50_000;
 /// What stock may take for all rounds of a statement, in thousands of instructions.
 const STEPS: i64 = 10_000;
 
+/// What a statement may take here.
+const LONGEST: Duration = Duration::from_secs(2);
+
 /// A statement that was slower.
 struct Slow {
     ours: f64,
@@ -130,6 +138,8 @@ fn of_drawn(seed: u64, rounds: u64, over: f64, changes: bool) {
         let mut d = Drawer::new(seed + round, &[300, 2000, 20_000]);
         let setup = d.schema().join(";\n");
         let both = Both::new(&setup);
+        let deadline = both.deadline.clone();
+        both.own.progress_handler(Some(Rc::new(move || Instant::now() > deadline.get())));
         for _ in 0..STATEMENTS {
             let q = d.query();
             if (q.kind == "change") != changes {
@@ -171,6 +181,7 @@ fn both_times(both: &Both, sql: &str, change: bool) -> Option<(f64, f64)> {
         }
         let mut refused = false;
         let t = timed(|| refused = drain_stock(&mut theirs));
+        both.deadline.set(Instant::now() + LONGEST);
         let u = timed(|| drain(&mut ours));
         theirs.reset();
         let _ = ours.reset();
