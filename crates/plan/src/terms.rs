@@ -510,6 +510,7 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
         }
     }
     let mut new: Vec<Term> = Vec::new();
+    constants(terms, pos, &inner, &mut new);
     for class in &classes {
         for t in terms.iter().filter(|t| inner(t)) {
             for f in t.forms.iter().filter(|f| f.collation == class.collation && spreads(f)) {
@@ -539,7 +540,6 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
             }
         }
     }
-    constants(terms, pos, &inner, &mut new);
     terms.extend(new);
 }
 
