@@ -608,6 +608,12 @@ impl<'a> Planner<'a> {
         let last_right =
             |before: usize| (0..before).rev().find(|&s| core.sources[s].join.right).and_then(level_of);
         for (n, t) in terms.iter().enumerate() {
+            if let (Some(from), Some(form), false) = (t.narrows, t.forms.first(), used.contains(&n))
+                && let (Some(own), Some(from)) = (level_of(form.source), level_of(from))
+                && own < from
+            {
+                filter[own].push(t.expr.clone());
+            }
             if t.derived || used.contains(&n) {
                 continue;
             }

@@ -158,7 +158,8 @@ impl Accesses<'_> {
         }
         // A module says itself how many rows its plan gives.
         if !matches!(self.sources[i].kind, SourceKind::Virtual { .. }) {
-            for c in &mut out {
+            // What an automatic index finds is a guess already.
+            for c in out.iter_mut().filter(|c| !matches!(c.access, Access::Auto { .. })) {
                 c.rows = self.reduced(c, i);
             }
         }
@@ -202,7 +203,7 @@ impl Accesses<'_> {
         for (n, t) in self.terms.iter().enumerate() {
             if c.used.contains(&n)
                 || c.drives.contains(&n)
-                || t.derived && !t.narrows
+                || t.derived && t.narrows.is_none()
                 || t.mask & !(c.needs | 1 << i) != 0
                 || t.mask & 1 << i == 0
             {
@@ -688,7 +689,11 @@ fn no_dearer_by_more_terms(out: &mut [Candidate]) {
 
 /// An index that is there and has an equality to use is better than any that would have to be built.
 fn without_needless(out: &mut Vec<Candidate>) {
-    let sought = |c: &Candidate| matches!(&c.access, Access::Index(a) if a.eq.iter().any(|e| matches!(e, EqTerm::Eq { .. })));
+    let sought = |c: &Candidate| {
+        let Access::Index(a) = &c.access else { return false };
+        let passed_over = a.eq.iter().any(|e| matches!(e, EqTerm::Any));
+        !passed_over && a.eq.iter().any(|e| matches!(e, EqTerm::Eq { .. }))
+    };
     let there: Vec<Mask> = out.iter().filter(|c| sought(c)).map(|c| c.needs).collect();
     out.retain(|c| {
         !matches!(c.access, Access::Auto { .. }) || !there.iter().any(|needs| needs & !c.needs == 0)
