@@ -143,7 +143,7 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
 }
 
 /// The share of rows for which a condition is true, by `likely(x)`, `unlikely(x)` or `likelihood(x, p)`.
-fn said_truth(e: &Expr) -> Option<f64> {
+pub(crate) fn said_truth(e: &Expr) -> Option<f64> {
     use iolite_ext::{Implementation, Inline};
     let Expr::Call(c) = e else { return None };
     match c.function.imp {
@@ -594,7 +594,7 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
                 or: None,
                 truth: None,
                 derived: true,
-                narrows: pos.position(fixed.table),
+                narrows: pos.position(fixed.table).filter(|f| *f != source),
             });
         }
     }

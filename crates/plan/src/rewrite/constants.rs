@@ -21,10 +21,8 @@ pub fn spread(core: &mut Core) {
     if core.filter.len() < 2 || core.sources.iter().any(|s| s.join.right) {
         return;
     }
-    let outer: Vec<TableId> = core.sources.iter().filter(|s| s.join.left).map(|s| s.id).collect();
-    let inner = |f: &Filter| f.on.is_none_or(|t| !outer.contains(&t));
     let mut fixed: Vec<(usize, Fixed)> = Vec::new();
-    for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| inner(f)) {
+    for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none()) {
         if let Some(one) = fixed_by(&f.expr)
             && !fixed.iter().any(|(_, x)| is_same(&x.column, &one.column))
         {
@@ -35,7 +33,7 @@ pub fn spread(core: &mut Core) {
         return;
     }
     let mut more = Vec::new();
-    for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| inner(f) && !f.expr.is_constant()) {
+    for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none() && !f.expr.is_constant()) {
         let known = |c: &ColumnRef, as_number: bool| {
             let of = fixed.iter().find(|(from, x)| *from != k && is_same(&x.column, c));
             of.filter(|(_, x)| x.is_value || as_number).map(|(_, x)| x.value.clone())
