@@ -1,7 +1,7 @@
 //! What conditions say together before any row is read: from `a = 5` and `a > 7` follows `5 > 7`, which is tested once.
 //!
-//! What always holds: conditions stay, so that indexes find the same rows; what follows stands beside them, and nothing is in
-//! it but constants. Values that are equal may still be told apart (1 and 1.0 by `typeof`, or as texts): where the column's
+//! What always holds: conditions stay, so that indexes find the same rows; what follows stands beside them, and reads none of
+//! the query's own tables. Values that are equal may still be told apart (1 and 1.0 by `typeof`, or as texts): where the column's
 //! value is not known to be the constant itself, something follows from comparisons of numbers alone.
 
 use super::substitute::replace_in_expr;
@@ -32,8 +32,14 @@ pub fn spread(core: &mut Core) {
     if fixed.is_empty() {
         return;
     }
+    // What an outer query's row says is known before the loops, too.
+    let is_settled = |e: &Expr| {
+        let mut own = crate::expr::has_subquery(e) || e.changes_by_call();
+        e.tables(&mut |t| own |= core.sources.iter().any(|s| s.id == t));
+        !own
+    };
     let mut more = Vec::new();
-    for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none() && !f.expr.is_constant()) {
+    for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none() && !is_settled(&f.expr)) {
         let known = |c: &ColumnRef, as_number: bool| {
             let of = fixed.iter().find(|(from, x)| *from != k && is_same(&x.column, c));
             of.filter(|(_, x)| x.is_value || as_number).map(|(_, x)| x.value.clone())
@@ -49,7 +55,7 @@ pub fn spread(core: &mut Core) {
             });
         }
         replace_in_expr(&mut new, &|c| known(c, false));
-        if new.is_constant() {
+        if is_settled(&new) {
             more.push(Filter { expr: new, on: None });
         }
     }
