@@ -135,7 +135,7 @@ fn of_drawn(seed: u64, rounds: u64, over: f64, changes: bool) {
     let mut slow: Vec<Slow> = Vec::new();
     let (mut told, mut logs) = (0, 0.0);
     for round in 0..rounds {
-        let mut d = Drawer::new(seed + round, &[300, 2000, 20_000]);
+        let mut d = Drawer::new(seed + round, &[300, 2000, 20_000]).alike();
         let setup = d.schema().join(";\n");
         let both = Both::new(&setup);
         let deadline = both.deadline.clone();

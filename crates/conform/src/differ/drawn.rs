@@ -26,6 +26,8 @@ pub struct Drawer {
     tables: Vec<Table>,
     /// Numbers of rows that a table may have.
     sizes: &'static [usize],
+    /// Columns are compared with those of their type, and patterns are for texts.
+    alike: bool,
 }
 
 /// A source of a query: its alias, and the table's number.
@@ -44,7 +46,25 @@ pub struct Drawn {
 impl Drawer {
     /// Tables get as many rows as one of `sizes` says.
     pub fn new(seed: u64, sizes: &'static [usize]) -> Drawer {
-        Drawer { rng: Rng::new(seed), tables: Vec::new(), sizes }
+        Drawer { rng: Rng::new(seed), tables: Vec::new(), sizes, alike: false }
+    }
+
+    /// Has columns be compared with those of their type, as programs do.
+    pub fn alike(mut self) -> Drawer {
+        self.alike = true;
+        self
+    }
+
+    /// A column that is compared with texts, or with none.
+    fn column_for(&mut self, item: &Item, text: bool) -> String {
+        let mut found = self.column_of(item);
+        for _ in 0..12 {
+            if !self.alike || found.1 == text {
+                break;
+            }
+            found = self.column_of(item);
+        }
+        found.0
     }
 
     fn one<'a>(&mut self, list: &[&'a str]) -> &'a str {
@@ -192,7 +212,11 @@ impl Drawer {
     fn condition(&mut self, item: &Item) -> String {
         let (c, text, period) = self.column_of(item);
         let (x, y) = (self.value(text, period), self.value(text, period));
-        match self.rng.below(28) {
+        let mut form = self.rng.below(28);
+        while self.alike && (!text && matches!(form, 19 | 20) || text && form == 26) {
+            form = self.rng.below(28);
+        }
+        match form {
             0..=9 => format!("{c} = {x}"),
             10..=12 => format!("{c} {} {x}", self.one(&[">", "<", ">=", "<="])),
             13 => format!("{c} BETWEEN {x} AND {y}"),
@@ -204,7 +228,7 @@ impl Drawer {
             20 => format!("{c} GLOB 'x1*'"),
             21 => format!("{c} <> {x}"),
             22 => {
-                let d = self.column(item);
+                let d = self.column_for(item, false);
                 format!("({c}, {d}) > ({x}, 3)")
             }
             23 => format!("{}({c} = {x})", self.one(&["likely", "unlikely"])),
@@ -212,7 +236,7 @@ impl Drawer {
             25 => format!("+{c} = {x}"),
             26 => format!("abs({c}) = {x}"),
             _ => {
-                let d = self.column(item);
+                let d = self.column_for(item, text);
                 format!("{c} = {d}")
             }
         }
@@ -292,7 +316,8 @@ impl Drawer {
                 from = name;
             } else {
                 let before = self.rng.pick(&items).clone();
-                let on = format!("{} = {}", self.column(&before), self.column(&item));
+                let (left, text, _) = self.column_of(&before);
+                let on = format!("{left} = {}", self.column_for(&item, text));
                 let on = if self.rng.chance(20) { format!("{on} AND {}", self.condition(&item)) } else { on };
                 let word = match outer {
                     true => *self.rng.pick(&["LEFT JOIN", "LEFT JOIN", "LEFT JOIN", "JOIN", "RIGHT JOIN"]),
@@ -429,7 +454,8 @@ impl Drawer {
             27..=29 => {
                 let u = self.table();
                 let (other, inner) = (self.tables[u].name.clone(), ("u".to_string(), u));
-                let (c, d) = (self.column(&("s".into(), t)), self.column(&inner));
+                let (c, text, _) = self.column_of(&("s".into(), t));
+                let d = self.column_for(&inner, text);
                 let more = self.condition(&inner);
                 let more = if self.rng.chance(50) { format!(" AND {more}") } else { String::new() };
                 let condition = match self.rng.below(6) {
