@@ -25,7 +25,11 @@ impl Accesses<'_> {
             self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows.is_some()))
         {
             for f in t.forms.iter().filter(|f| f.source == i) {
-                let (Some(column), Op::Eq { null_ok: false }) = (f.column, &f.op) else { continue };
+                let (Some(column), Op::Eq { null_ok }) = (f.column, &f.op) else { continue };
+                // `IS 5` is `= 5`.
+                if *null_ok && !matches!(&f.value, Expr::Const(v) if !v.is_null()) {
+                    continue;
+                }
                 if column == ROWID || !self.affinity_ok(i, f) {
                     continue;
                 }

@@ -267,8 +267,7 @@ impl Accesses<'_> {
         }
         if forced.is_none() {
             self.or_access(i, table, rows, out)?;
-            let has_seek = out.iter().any(|c| c.one_row);
-            if !has_seek && rows > 10.0 && s.indexed != ast::Indexed::Not {
+            if rows > 10.0 && s.indexed != ast::Indexed::Not {
                 self.auto_index(i, rows, false, out);
                 without_needless(out);
             }
@@ -687,10 +686,10 @@ fn no_dearer_by_more_terms(out: &mut [Candidate]) {
     }
 }
 
-/// An index that is there and has an equality to use is better than any that would have to be built.
+/// A key, or an index that is there and has an equality to use, is better than any index that would have to be built.
 fn without_needless(out: &mut Vec<Candidate>) {
     let sought = |c: &Candidate| {
-        let Access::Index(a) = &c.access else { return false };
+        let Access::Index(a) = &c.access else { return matches!(c.access, Access::RowidEq { .. }) };
         let passed_over = a.eq.iter().any(|e| matches!(e, EqTerm::Any));
         !passed_over && a.eq.iter().any(|e| matches!(e, EqTerm::Eq { .. }))
     };
