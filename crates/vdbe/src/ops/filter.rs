@@ -36,8 +36,9 @@ pub(crate) fn add(vm: &mut Vm, i: &Insn) -> Result<()> {
     Ok(())
 }
 
+/// Whether a key may have been added. A filter is asked after the loop that fills it: if there is none, nothing was.
 pub(crate) fn may_have(vm: &Vm, i: &Insn) -> bool {
-    vm.f.blooms.get(&i.p1).is_none_or(|b| b.may_have(hash(vm, i)))
+    vm.f.blooms.get(&i.p1).is_some_and(|b| b.may_have(hash(vm, i)))
 }
 
 pub(crate) fn open(vm: &mut Vm, i: &Insn) {
