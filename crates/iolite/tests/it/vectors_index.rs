@@ -40,16 +40,16 @@ pub(crate) fn one(c: &Connection, sql: &str) -> String {
 }
 
 fn recall(c: &Connection, cloud: &mut Cloud, searches: usize, more: &str) -> f64 {
-    recall_beside(c, cloud, searches, more, "probes = 0")
+    recall_beside(c, cloud, searches, more, ("", "AND probes = 0"))
 }
 
-/// How many of the nearest rows by a scan the index finds too, in parts; distances of those are the same.
+/// How many of the nearest rows by a scan the index finds too, in parts; distances of those are the same. The last say which is which.
 pub(crate) fn recall_beside(
     c: &Connection,
     cloud: &mut Cloud,
     searches: usize,
     more: &str,
-    exactly: &str,
+    (index, scan): (&str, &str),
 ) -> f64 {
     let (mut found, mut all) = (0, 0);
     for _ in 0..searches {
@@ -57,7 +57,7 @@ pub(crate) fn recall_beside(
         let near = |more: &str| {
             rows(c, &format!("SELECT rowid, distance FROM t WHERE v MATCH ?1 AND k = 10 {more}"), &q)
         };
-        let (scan, index) = (near(&format!("{more} AND {exactly}")), near(more));
+        let (scan, index) = (near(&format!("{more} {scan}")), near(&format!("{more} {index}")));
         assert_eq!(scan.len(), index.len());
         found += index.iter().filter(|r| scan.contains(r)).count();
         all += scan.len();

@@ -174,11 +174,11 @@ impl Graph {
         self.asked(node, &mut asked);
         let levels = self.drawn_levels(node).min(self.levels(self.entry));
         let mut all = vec![Vec::new(); levels + 1];
-        s.begin(self.breadth);
+        s.begin(self.breadth, 1);
         self.descend(&asked, levels, s);
         for level in (0..=levels).rev() {
             let from = std::mem::take(&mut s.found);
-            s.begin(self.breadth);
+            s.begin(self.breadth, 1);
             s.found = from;
             self.walk(&asked, level, s);
             let from = std::mem::take(&mut s.found);

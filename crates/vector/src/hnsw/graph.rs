@@ -63,8 +63,9 @@ pub(crate) struct Near {
 pub(crate) struct Scratch {
     /// The nodes that were found, nearest first.
     pub found: Vec<Near>,
-    /// How many there may be.
+    /// How many there may be, and of how many the estimates may be the same.
     breadth: usize,
+    alike: usize,
     /// A hash table of the nodes that were seen.
     seen: Vec<u32>,
     known: usize,
@@ -74,10 +75,11 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Begins a walk.
-    pub fn begin(&mut self, breadth: usize) {
+    /// Begins a walk of a breadth; of rows that are alike so many are wanted.
+    pub fn begin(&mut self, breadth: usize, alike: usize) {
         self.found.clear();
         self.breadth = breadth;
+        self.alike = alike.max(breadth.div_ceil(2));
         self.seen.clear();
         self.seen.resize((32 * breadth).next_power_of_two(), NONE);
         self.known = 0;
@@ -115,13 +117,17 @@ impl Scratch {
         if near.distance.partial_cmp(&last) != Some(std::cmp::Ordering::Less) {
             return None;
         }
-        if self.found.len() == self.breadth {
-            self.found.pop();
-        }
         // Most are among the last.
         let mut at = self.found.len();
         while at > 0 && self.found[at - 1].distance > near.distance {
             at -= 1;
+        }
+        // Of those that are alike, not all: they would leave no room for others.
+        if at >= self.alike && self.found[at - self.alike].distance == near.distance {
+            return None;
+        }
+        if self.found.len() == self.breadth {
+            self.found.pop();
         }
         self.found.insert(at, near);
         Some(at)

@@ -13,6 +13,8 @@ use iolite_base::{Result, alloc};
 
 /// No node is on more levels above the lowest.
 pub(crate) const MOST_LEVELS: usize = 12;
+/// Upper lists may have so many numbers more than the lowest ones.
+const FIRST: usize = 1 << 16;
 /// A node that is on the lowest level alone.
 const LOW: u32 = u32::MAX;
 /// Where the number of children begins in that of links.
@@ -35,10 +37,12 @@ impl Links {
         Links { m, ..Links::default() }
     }
 
-    /// Adds a node that is on so many levels above the lowest; false: these are too many.
+    /// Adds a node that is on so many levels above the lowest; false: these are too many, for one or for all together. (Of nodes as they are drawn, upper
+    /// lists have less than the lowest, but for the first ones.)
     pub fn add(&mut self, levels: usize) -> Result<bool> {
         let room = if levels == 0 { 0 } else { 1 + levels * (self.m + 1) };
-        if levels > MOST_LEVELS || self.upper.len() + room > LOW as usize {
+        let most = (self.lowest.len() + FIRST).min(LOW as usize);
+        if levels > MOST_LEVELS || self.upper.len() + room > most {
             return Ok(false);
         }
         alloc::reserve(&mut self.lowest, 2 * self.m + 1)?;

@@ -73,7 +73,7 @@ fn search(
     let wanted = wanted * all.min(2 * live) / live.max(1);
     let mut breadth = wanted;
     loop {
-        s.begin(breadth.max(1));
+        s.begin(breadth.max(1), ask.k);
         graph.nearest(asked, s);
         graph.nearest_waiting(asked, s);
         let Some((nearest, passed, looked)) = measure(store, index, &mut ask, &s.found)? else {

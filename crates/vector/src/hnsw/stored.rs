@@ -15,11 +15,13 @@ use super::links::Links;
 use crate::ivf::format::{packed, sum};
 use crate::rows::Rows;
 use crate::store::Store;
-use iolite_base::{Bytes, Result, alloc};
+use iolite_base::{Bytes, Code, Result, alloc};
 use iolite_value::Value;
 
 const MAGIC: u32 = 0x3167_6e68;
 const HEADER: usize = 32;
+/// The table's columns.
+pub(crate) const COLUMNS: &str = "(id INTEGER PRIMARY KEY,data BLOB NOT NULL)";
 /// So many nodes are in a row of the table.
 const PART: usize = 256;
 
@@ -119,13 +121,21 @@ pub(crate) fn write(store: &Store, column: usize, graph: &Graph, rows: &Rows) ->
     Ok(())
 }
 
-/// Forgets what was stored.
+/// Forgets what was stored; makes the table, if somebody has dropped it.
 pub(crate) fn forget(store: &Store, column: usize) -> Result<()> {
+    store.run(format!("CREATE TABLE IF NOT EXISTS {}{COLUMNS}", table(store, column)), &[])?;
     store.run(format!("DELETE FROM {}", table(store, column)), &[])
 }
 
-/// Reads a graph with room for `m` links; none: there is none, or it is damaged or another one.
+/// Reads a graph with room for `m` links; none: there is none, or it is damaged or another one, or not even a table.
 pub(crate) fn read(store: &Store, column: usize, m: usize) -> Result<Option<Stored>> {
+    match read_table(store, column, m) {
+        Err(e) if e.code() == Code::Error => Ok(None),
+        read => read,
+    }
+}
+
+fn read_table(store: &Store, column: usize, m: usize) -> Result<Option<Stored>> {
     let dimensions = store.config.vectors[column].dimensions;
     let (mut count, mut next, mut sound) = (0, 0i64, true);
     let mut stored = Stored { links: Links::new(m), ..Stored::default() };
@@ -155,8 +165,10 @@ pub(crate) fn read(store: &Store, column: usize, m: usize) -> Result<Option<Stor
 pub(crate) fn is_damaged(store: &Store, column: usize) -> Result<bool> {
     let m = store.config.vectors[column].graph().map_or(2, |o| o.m);
     let count = format!("SELECT count(*) FROM {}", table(store, column));
-    let rows = store.row(count, &[], |row| Ok(row.first().map_or(0, Value::to_int)))?;
-    Ok(rows != Some(0) && read(store, column, m)?.is_none())
+    match store.row(count, &[], |row| Ok(row.first().map_or(0, Value::to_int))) {
+        Err(e) if e.code() == Code::Error => Ok(true),
+        rows => Ok(rows? != Some(0) && read(store, column, m)?.is_none()),
+    }
 }
 
 fn read_header(b: &[u8], dimensions: usize, m: usize) -> Option<usize> {
