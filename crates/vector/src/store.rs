@@ -13,13 +13,15 @@
 
 use crate::config::{Config, MOST_CHUNK, Type};
 use crate::functions::VERSION;
-use crate::hnsw;
 use iolite_base::{Bytes, Code, Error, Result};
 use iolite_ext::{Changes, Host, NestedBlob, NestedStatement, Piece, ReadNote, WasRead};
 use iolite_value::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
+
+/// The columns of the table of a graph's links.
+pub(crate) const LINKS: &str = "(id INTEGER PRIMARY KEY,data BLOB NOT NULL)";
 
 /// A table's shadow tables.
 pub(crate) struct Store {
@@ -176,7 +178,7 @@ impl Store {
                 s if s.starts_with("ivf_places") => {
                     "(chunk_id INTEGER PRIMARY KEY,lists BLOB NOT NULL)".to_string()
                 }
-                s if s.starts_with("hnsw_links") => hnsw::COLUMNS.to_string(),
+                s if s.starts_with("hnsw_links") => LINKS.to_string(),
                 s if s.starts_with("vector") => "(rowid PRIMARY KEY,vectors BLOB NOT NULL)".to_string(),
                 s if s.starts_with("metadatatext") => "(rowid PRIMARY KEY, data TEXT)".to_string(),
                 _ => "(rowid PRIMARY KEY, data BLOB NOT NULL)".to_string(),

@@ -257,7 +257,6 @@ impl Graph {
 mod tests {
     use super::super::code::Coded;
     use super::*;
-    use crate::dot::will_want;
     use crate::ivf::draw;
 
     /// A graph of vectors around some places; of each of the first ones there are several.

@@ -22,7 +22,6 @@ use std::cell::RefCell;
 
 pub(crate) use memory::Graphs;
 pub(crate) use nearest::nearest;
-pub(crate) use stored::COLUMNS;
 
 /// What is inserted into the column of the table's name.
 pub(crate) fn command(store: &Store, graphs: &RefCell<Graphs>, text: &[u8]) -> Result<()> {

@@ -14,14 +14,12 @@ use super::graph::Graph;
 use super::links::Links;
 use crate::ivf::format::{packed, sum};
 use crate::rows::Rows;
-use crate::store::Store;
+use crate::store::{LINKS, Store};
 use iolite_base::{Bytes, Code, Result, alloc};
 use iolite_value::Value;
 
 const MAGIC: u32 = 0x3167_6e68;
 const HEADER: usize = 32;
-/// The table's columns.
-pub(crate) const COLUMNS: &str = "(id INTEGER PRIMARY KEY,data BLOB NOT NULL)";
 /// So many nodes are in a row of the table.
 const PART: usize = 256;
 
@@ -123,7 +121,7 @@ pub(crate) fn write(store: &Store, column: usize, graph: &Graph, rows: &Rows) ->
 
 /// Forgets what was stored; makes the table, if somebody has dropped it.
 pub(crate) fn forget(store: &Store, column: usize) -> Result<()> {
-    store.run(format!("CREATE TABLE IF NOT EXISTS {}{COLUMNS}", table(store, column)), &[])?;
+    store.run(format!("CREATE TABLE IF NOT EXISTS {}{LINKS}", table(store, column)), &[])?;
     store.run(format!("DELETE FROM {}", table(store, column)), &[])
 }
 
