@@ -96,11 +96,14 @@ impl Links {
         (list[at] >> CHILDREN) as usize
     }
 
-    /// Whether links on each level lead to nodes that are on it.
+    /// Whether links on each level lead to nodes that are on it, and to children that are younger: so that no line of them is endless.
     pub fn are_sound(&self) -> bool {
-        let leads = |level: usize| move |to: &u32| (*to as usize) < self.len() && self.levels(*to) >= level;
-        let all = |node: u32| (0..=self.levels(node)).all(|l| self.of(node, l).iter().all(leads(l)));
-        (0..self.len() as u32).all(all)
+        let list = |node: u32, level: usize| {
+            let list = self.of(node, level);
+            list.iter().all(|to| (*to as usize) < self.len() && self.levels(*to) >= level)
+                && list[..self.children(node, level)].iter().all(|child| *child > node)
+        };
+        (0..self.len() as u32).all(|node| (0..=self.levels(node)).all(|level| list(node, level)))
     }
 
     /// On how many levels above the lowest a node is.
@@ -119,5 +122,32 @@ impl Links {
         };
         list[at] = links.len() as u32 | (children as u32) << CHILDREN;
         list[at + 1..][..links.len()].copy_from_slice(links);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_that_lead_astray_are_noticed() {
+        let made = |level: usize, links: &[u32], children: usize| {
+            let mut l = Links::new(2);
+            for levels in [0, 1, 1] {
+                assert!(l.add(levels).unwrap());
+            }
+            l.set(1, level, links, children);
+            l.are_sound()
+        };
+        assert!(made(0, &[2, 0], 1));
+        assert!(made(1, &[2], 0));
+        assert!(!made(0, &[3], 0));
+        assert!(!made(1, &[0], 0));
+        assert!(!made(0, &[0, 2], 1));
+        assert!(!made(0, &[1], 1));
+        let mut l = Links::new(2);
+        assert!(!l.add(13).unwrap());
+        let added = (0..100_000).take_while(|_| l.add(12).unwrap()).count();
+        assert!(added < 10_000, "{added}");
     }
 }
