@@ -113,9 +113,9 @@ pub(crate) fn pays(l: &Level, lookups: f64) -> bool {
     let rows = table.rows.get();
     let known = rows != iolite_catalog::DEFAULT_ROWS;
     let own = |e: &Expr| {
-        let (mut own, mut any) = (true, false);
-        e.tables(&mut |t| (own, any) = (own && t == l.source.id, true));
-        own && any
+        let mut reads = false;
+        e.tables(&mut |_| reads = true);
+        reads && e.belongs_to(l.source.id)
     };
     known
         && rows * 2.0 <= lookups
