@@ -5,7 +5,7 @@
 use super::{Savepoint, State, Transaction};
 use crate::connection::Inner;
 use iolite_base::{Code, Error, Result};
-use iolite_btree::{Btree, TxnState};
+use iolite_btree::Btree;
 use std::cell::Cell;
 
 impl Transaction {
@@ -135,8 +135,7 @@ impl Transaction {
             match n {
                 Some(n) => b.savepoint_rollback(n)?,
                 // The locks stay: nobody may write before this transaction goes on.
-                None if b.txn_state() == TxnState::Write => b.rollback_changes()?,
-                None => {}
+                None => b.rollback_changes()?,
             }
         }
         Ok(())
