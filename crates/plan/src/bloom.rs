@@ -19,7 +19,8 @@ pub(crate) fn settle(levels: &mut [Level], worth: u64) {
     let early = levels.len() > 1 && !levels.iter().any(|l| l.source.join.right);
     for j in 0..levels.len() {
         let l = &levels[j];
-        let depth = if early { depth(levels, j, worth >> j & 1 != 0) } else { None };
+        // The outermost loop of a nested query, which may be over an automatic index, has no loop around it to ask earlier.
+        let depth = if early && j > 0 { depth(levels, j, worth >> j & 1 != 0) } else { None };
         let own = match &l.access {
             Access::Auto { eq, key, .. } => {
                 hashable(key, eq.len())
