@@ -273,7 +273,9 @@ fn transaction(g: &mut Gen<'_>, autocommit: bool) -> Stmt {
     match r {
         0..=19 => plain("commit", g.one(&["COMMIT", "END"])),
         20..=29 => plain("rollback", "ROLLBACK".into()),
-        30..=57 => plain("savepoint", g.one(&["SAVEPOINT s1", "SAVEPOINT s2", "SAVEPOINT s3", "SAVEPOINT S1"])),
+        30..=57 => {
+            plain("savepoint", g.one(&["SAVEPOINT s1", "SAVEPOINT s2", "SAVEPOINT s3", "SAVEPOINT S1"]))
+        }
         58..=83 => plain(
             "rollback to",
             g.one(&[
