@@ -14,6 +14,12 @@ impl Transaction {
         self.named_marks() + self.statement_marks.get()
     }
 
+    /// All marks of statements are gone.
+    pub(super) fn forget_statement_marks(&self) {
+        self.statement_marks.set(0);
+        self.ended_marks.borrow_mut().clear();
+    }
+
     fn named_marks(&self) -> usize {
         self.savepoints.borrow().len() - self.savepoint_began.get() as usize
     }
@@ -107,7 +113,7 @@ impl Transaction {
         let n = at.checked_sub(self.savepoint_began.get() as usize);
         self.undone.set(self.undone.get().wrapping_add(1));
         // Those of statements lie above the named ones.
-        self.statement_marks.set(0);
+        self.forget_statement_marks();
         let schemas = self.cookies(c);
         if let Err(e) = self.undo_to(c, n) {
             // Neither done nor undone: only the whole can be taken back now.
