@@ -65,6 +65,13 @@ impl Codegen<'_> {
         if let Some((_, reg)) = self.constants.iter().find(|(c, _)| c.same(e)) {
             return *reg;
         }
+        let reg = self.b.reg();
+        self.constant_in(e, reg);
+        reg
+    }
+
+    /// Has the prologue compute a constant into a register that nothing else writes to.
+    fn constant_in(&mut self, e: &Expr, reg: i32) {
         // Parts come before the whole: the prologue computes in this order.
         if matches!(e, Expr::Neg(_)) {
             self.constant(&Expr::int(0));
@@ -76,9 +83,7 @@ impl Codegen<'_> {
             }
             self.constant(part);
         });
-        let reg = self.b.reg();
         self.constants.push((e.clone(), reg));
-        reg
     }
 
     /// Computes `e` into a register of one's own, which may be changed.
@@ -447,7 +452,12 @@ impl Codegen<'_> {
                 self.argument_to(a, first + i as i32)?;
             }
         } else {
-            self.expr_list(&c.args, first)?;
+            for (a, reg) in c.args.iter().zip(first..) {
+                match hoistable(a) {
+                    true => self.constant_in(a, reg),
+                    false => self.expr_to(a, reg)?,
+                }
+            }
         }
         let (mut constant, mut bound) = (0u32, 0u32);
         for (i, a) in c.args.iter().enumerate().take(31) {

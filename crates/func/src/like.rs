@@ -8,6 +8,7 @@ use iolite_base::{Error, Limit, Result};
 use iolite_ext::Context;
 use iolite_value::Value;
 use iolite_value::utf8;
+use std::borrow::Cow;
 
 /// How patterns are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +27,9 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
     // Where to go on after a mismatch: the pattern behind the last wildcard, and the text it has tried.
     let mut again: Option<(usize, usize)> = None;
     loop {
+        let same = plain(kind, &pattern[p..], &text[t..], escape);
+        p += same;
+        t += same;
         let step = if p < pattern.len() {
             one(kind, pattern, p, text, t, escape)
         } else {
@@ -58,6 +62,21 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
             },
         }
     }
+}
+
+/// How many characters of pattern and text are ASCII, mean themselves and match, from their starts on.
+#[inline]
+fn plain(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> usize {
+    let (any, one, set) = if kind == Kind::Glob { (b'*', b'?', b'[') } else { (b'%', b'_', b'_') };
+    let mut n = 0;
+    for (c, d) in pattern.iter().zip(text) {
+        let same = c == d || kind == Kind::Like && c.eq_ignore_ascii_case(d);
+        if !same || *c >= 0x80 || *c == any || *c == one || *c == set || escape == Some(u32::from(*c)) {
+            break;
+        }
+        n += 1;
+    }
+    n
 }
 
 /// The first place from `t` on where the element of the pattern at `p`, which stands behind a wildcard, can match.
@@ -190,7 +209,7 @@ fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     if args[..2].iter().any(|v| matches!(v, Value::Blob(..))) {
         return Ok(Value::Int(0));
     }
-    let pattern = args[0].text_bytes()?;
+    let pattern = bytes(&args[0])?;
     if pattern.len() > ctx.host.limit(Limit::LikePatternLength) as usize {
         return Err(Error::sql("LIKE or GLOB pattern too complex"));
     }
@@ -209,6 +228,14 @@ fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     if args[0].is_null() || args[1].is_null() {
         return Ok(Value::Null);
     }
-    let text = args[1].text_bytes()?;
+    let text = bytes(&args[1])?;
     Ok(Value::bool(matches(kind, utf8::to_nul(&pattern), utf8::to_nul(&text), escape)))
+}
+
+/// A value's text, where it lies if it is one.
+fn bytes(v: &Value) -> Result<Cow<'_, [u8]>> {
+    Ok(match v {
+        Value::Text(b, _) => Cow::Borrowed(b),
+        _ => Cow::Owned(v.text_bytes()?.to_vec()),
+    })
 }

@@ -7,13 +7,14 @@
 //!
 //! What it does not know: who the executor is, how large tables are, programs.
 
-use crate::bound::OrderTerm;
+use crate::bound::{Expr, OrderTerm};
 use crate::plan::*;
 use crate::statement::define::Step;
 use crate::statement::modify::{Feed, ModifyPlan, Pass};
 use crate::statement::{Body, StatementPlan};
 use iolite_base::Result;
 use iolite_ext::SourceFactory;
+use iolite_value::Value;
 
 /// A block, shown to an [`Executor`].
 #[derive(Clone, Copy)]
@@ -158,8 +159,10 @@ impl Choice<'_> {
         if core.levels.iter().any(|l| l.query.is_some()) || core.window.is_some() {
             self.inside(core, limited && passes_rows(core, order))?;
         }
-        // A row of constants, and a count that no loop makes.
-        if core.levels.is_empty() && core.window.is_none() || core.count_only {
+        // A row of constants, a count that no loop makes, and what has no rows.
+        let never = |e: &Expr| matches!(e, Expr::Const(Value::Null | Value::Int(0)));
+        let loops = !core.levels.is_empty() || core.window.is_some();
+        if !loops || core.count_only || core.constant.iter().any(never) {
             return Ok(());
         }
         let block = Block { core, order, limited, whole, nested: self.nested, number: self.sources };

@@ -11,6 +11,7 @@ use crate::lookup;
 use crate::merge;
 use crate::plan::*;
 use crate::point::{self, Point};
+use crate::rewrite::constants;
 use crate::rewrite::exists;
 use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::not_null;
@@ -256,6 +257,7 @@ impl<'a> Planner<'a> {
         if !self.env.own {
             not_null::simplify(core, order_by);
         }
+        constants::spread(core);
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
             // A row alone is in every order.
@@ -606,6 +608,12 @@ impl<'a> Planner<'a> {
         let last_right =
             |before: usize| (0..before).rev().find(|&s| core.sources[s].join.right).and_then(level_of);
         for (n, t) in terms.iter().enumerate() {
+            if let (Some(from), Some(form), false) = (t.narrows, t.forms.first(), used.contains(&n))
+                && let (Some(own), Some(from)) = (level_of(form.source), level_of(from))
+                && own < from
+            {
+                filter[own].push(t.expr.clone());
+            }
             if t.derived || used.contains(&n) {
                 continue;
             }

@@ -23,14 +23,15 @@ pub struct Term {
     pub truth: Option<f64>,
     /// Follows from others: helps to find rows, need not be tested. `expr` may be what it follows from.
     pub derived: bool,
-    /// Of a derived one: `expr` is what follows, and it leaves out rows of its table.
-    pub narrows: bool,
+    /// Of a derived one: `expr` is what follows, and it leaves out rows of its table before those of this source are there,
+    /// which it follows from.
+    pub narrows: Option<usize>,
 }
 
 impl Term {
     /// What follows from others says of one column.
     fn derived(expr: Expr, on: Option<usize>, mask: Mask, form: Form) -> Term {
-        Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true, narrows: false }
+        Term { expr, on, mask, forms: vec![form], or: None, truth: None, derived: true, narrows: None }
     }
 }
 
@@ -134,7 +135,7 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     let or = or_arms(&e, on, pos);
     let mask = pos.mask(&e);
     let derived = like_range(&e, pos);
-    out.push(Term { expr: e, on, mask, forms, or, truth: None, derived: false, narrows: false });
+    out.push(Term { expr: e, on, mask, forms, or, truth: None, derived: false, narrows: None });
     for (expr, form) in derived {
         let mask = pos.mask(&expr);
         out.push(Term::derived(expr, on, mask, form));
@@ -142,7 +143,7 @@ fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
 }
 
 /// The share of rows for which a condition is true, by `likely(x)`, `unlikely(x)` or `likelihood(x, p)`.
-fn said_truth(e: &Expr) -> Option<f64> {
+pub(crate) fn said_truth(e: &Expr) -> Option<f64> {
     use iolite_ext::{Implementation, Inline};
     let Expr::Call(c) = e else { return None };
     match c.function.imp {
@@ -510,6 +511,7 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
         }
     }
     let mut new: Vec<Term> = Vec::new();
+    constants(terms, pos, &inner, &mut new);
     for class in &classes {
         for t in terms.iter().filter(|t| inner(t)) {
             for f in t.forms.iter().filter(|f| f.collation == class.collation && spreads(f)) {
@@ -539,7 +541,6 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
             }
         }
     }
-    constants(terms, pos, &inner, &mut new);
     terms.extend(new);
 }
 
@@ -593,7 +594,7 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
                 or: None,
                 truth: None,
                 derived: true,
-                narrows: true,
+                narrows: pos.position(fixed.table).filter(|f| *f != source),
             });
         }
     }

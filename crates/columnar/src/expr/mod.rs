@@ -136,6 +136,20 @@ impl Cmp {
             _ => None,
         }
     }
+
+    /// Gives constants the type that the affinity would give them at each row. A comparison of numbers alone converts none, and
+    /// its outcome is the same: a column of that affinity has none.
+    fn convert_constants(&mut self) -> Result<()> {
+        let to = match self.affinity {
+            Affinity::Text => Affinity::Text,
+            f if f.is_numeric() => Affinity::Numeric,
+            _ => return Ok(()),
+        };
+        match (&mut self.lhs, &mut self.rhs) {
+            (Ex::Slot(_), Ex::Const(v)) | (Ex::Const(v), Ex::Slot(_)) => to.apply(v),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Ex {
@@ -312,6 +326,14 @@ impl Ex {
         });
         if let Some(e) = failed {
             return Err(e);
+        }
+        match self {
+            Ex::Compare(c) => c.convert_constants()?,
+            Ex::Between(a, b) => {
+                a.convert_constants()?;
+                b.convert_constants()?;
+            }
+            _ => {}
         }
         if !matches!(self, Ex::Const(_)) && !self.varies() {
             *self = Ex::Const(eval.value(self, &NoRow)?);

@@ -49,6 +49,8 @@ const GROUPED: f64 = 60.0;
 const BUILT: f64 = 250.0;
 /// For a row of a range that is walked in rows.
 const WALKED: f64 = 85.0;
+/// For a run in columns before it looks at any.
+const BEGUN: f64 = 5_000.0;
 /// Leaves whose rows are looked at.
 const SAMPLED_LEAVES: usize = 24;
 /// What a query in a condition lets through.
@@ -62,8 +64,9 @@ struct Estimate {
     rest: f64,
     /// Nanoseconds of decoding what is not there.
     decode: f64,
-    /// Nanoseconds of hash tables for joins.
+    /// Nanoseconds of hash tables for joins, and of looking at columns that are there.
     build: f64,
+    look: f64,
 }
 
 /// Estimates; whether what is decoded would be kept.
@@ -76,6 +79,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
             keep &= k;
             e.decode += own.decode;
             e.build += own.build;
+            e.look += own.look;
             e.scan += own.scan + own.rest;
             continue;
         }
@@ -96,6 +100,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let soon = q.slots.iter().zip(crate::pipeline::single::early(q)).filter(|s| s.1).map(|s| s.0);
         let own = soon.chain(&q.order_slots).filter(|s| s.table == t);
         let keys: Vec<ColKey> = own.map(|s| s.key()).collect();
+        e.look += leaves * SCANNED * keys.len() as f64;
         e.decode += decoding(q, t, &keys, (&store, &bt, &state))?;
     }
     for n in &q.nested {
@@ -325,7 +330,7 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
             return Ok(true);
         }
     }
-    if e.scan + e.rest < e.build {
+    if e.scan + e.rest < e.build + e.look + BEGUN {
         return Ok(true);
     }
     let limit = e.decode;

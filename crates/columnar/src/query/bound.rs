@@ -4,6 +4,7 @@ use super::{Cond, Query};
 use crate::expr::set::NestedResult;
 use crate::expr::{Eval, Ex};
 use iolite_base::Result;
+use iolite_plan::bound::CmpOp;
 use iolite_value::Value;
 
 /// An aggregate's arguments, and the condition of its FILTER.
@@ -29,7 +30,7 @@ impl Bound {
         let list = |l: &[Ex]| -> Result<Vec<Ex>> { l.iter().map(bind).collect() };
         let opt = |e: &Option<Ex>| -> Result<Option<Ex>> { e.as_ref().map(bind).transpose() };
         Ok(Bound {
-            conds: q.conds.iter().map(|c| Ok(Cond { ex: bind(&c.ex)?, on: c.on })).collect::<Result<_>>()?,
+            conds: q.conds.iter().map(|c| Ok(Cond { ex: holds(bind(&c.ex)?), on: c.on })).collect::<Result<_>>()?,
             keys: list(&q.keys)?,
             aggs: q.aggs.iter().map(|a| Ok((list(&a.args)?, opt(&a.filter)?))).collect::<Result<_>>()?,
             having: opt(&q.having)?,
@@ -37,4 +38,15 @@ impl Bound {
             order: q.order.iter().map(|(e, f)| Ok((bind(e)?, f.clone()))).collect::<Result<_>>()?,
         })
     }
+}
+
+/// A condition that holds of the same rows, for which there are kernels: `x IS 5` is `x = 5`.
+fn holds(mut e: Ex) -> Ex {
+    if let Ex::Compare(c) = &mut e
+        && c.op == CmpOp::Eq
+        && [&c.lhs, &c.rhs].iter().any(|e| matches!(e, Ex::Const(v) if !v.is_null()))
+    {
+        c.null_eq = false;
+    }
+    e
 }

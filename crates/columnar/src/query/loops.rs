@@ -6,6 +6,8 @@ use iolite_plan::plan::{Access, Bloom, CorePlan, Distinct, Grouping, Level};
 
 /// Nanoseconds for a row that is sought.
 pub(crate) const SEEK: f64 = 800.0;
+/// For the next entry of an index, or the next row.
+const STEP: f64 = 85.0;
 /// For a row that a Bloom filter is asked about.
 const ASKED: f64 = 40.0;
 /// For a row of the result, and for each of its aggregates.
@@ -50,7 +52,7 @@ impl Loops {
                 // Again and again through a whole table: never the faster way.
                 (_, true) => rest += f64::INFINITY,
                 _ if l.bloom != Bloom::None => rest += rounds * (ASKED + l.rows * SEEK),
-                _ => rest += rounds * l.rows.max(1.0) * SEEK,
+                _ => rest += rounds * (SEEK + (l.rows - 1.0).max(0.0) * found(l)),
             }
             rounds *= l.rows.max(0.01);
         }
@@ -64,6 +66,15 @@ impl Loops {
         let first = c.levels.first().map_or(1.0, |l| l.rows.max(0.01));
         let width = c.levels.first().map_or(1.0, width);
         Loops { scans, rest, rounds, first, walks, seeks, streams: streams || windows, width }
+    }
+}
+
+/// Nanoseconds for each further row that a search finds.
+fn found(l: &Level) -> f64 {
+    match &l.access {
+        Access::Index(a) if a.covering => STEP,
+        Access::RowidRange { .. } => STEP,
+        _ => SEEK,
     }
 }
 

@@ -132,7 +132,8 @@ impl Run<'_> {
         Ok(false)
     }
 
-    /// Looks the inner rows up.
+    /// Looks the inner rows up, and passes on what is joined, in pieces of [`MOST_JOINED`] rows or little more, until `then`
+    /// answers `false`.
     pub(crate) fn join(
         &self,
         d: &JoinPlan,
@@ -140,12 +141,25 @@ impl Run<'_> {
         plain: &[Option<usize>],
         needed: u64,
         b: &mut Batch<'_>,
-    ) -> Result<()> {
+        then: &mut dyn FnMut(&mut Batch<'_>) -> Result<bool>,
+    ) -> Result<bool> {
         for v in &mut b.inner {
             v.clear();
         }
-        let mut done: Vec<usize> = Vec::new();
-        for (k, j) in d.joins.iter().enumerate() {
+        self.join_from(0, Vec::new(), (d, s, plain, needed), b, then)
+    }
+
+    /// The same from join `first` on; rows of the tables `done` have been looked up.
+    fn join_from(
+        &self,
+        first: usize,
+        mut done: Vec<usize>,
+        of: (&JoinPlan, &JoinScope<'_>, &[Option<usize>], u64),
+        b: &mut Batch<'_>,
+        then: &mut dyn FnMut(&mut Batch<'_>) -> Result<bool>,
+    ) -> Result<bool> {
+        let (d, s, plain, needed) = of;
+        for (k, j) in d.joins.iter().enumerate().skip(first) {
             let Some(inner) = &s.inners[j.table] else { continue };
             let left = self.q.tables[j.table].left;
             let filtered = plain[k].is_some() && inner.bits.is_some() && !left;
@@ -218,12 +232,31 @@ impl Run<'_> {
                     found.retain(|f| *f != NONE);
                 }
                 b.inner[j.table] = found;
-            } else {
-                self.expand(j.table, inner, left, found, &done, b)?;
+                done.push(j.table);
+                continue;
             }
-            done.push(j.table);
+            let mut pairs = Pairs::of(inner, left, &found);
+            pairs.go_on()?;
+            if pairs.ended() {
+                *b = pairs.batch(j.table, &done, b);
+                done.push(j.table);
+                continue;
+            }
+            // Many rows for each: the other joins see them piece by piece.
+            let known: Vec<usize> = done.iter().copied().chain([j.table]).collect();
+            loop {
+                let mut piece = pairs.batch(j.table, &done, b);
+                if !self.join_from(k + 1, known.clone(), of, &mut piece, then)? {
+                    return Ok(false);
+                }
+                if pairs.ended() {
+                    return Ok(true);
+                }
+                self.rt.check()?;
+                pairs.go_on()?;
+            }
         }
-        Ok(())
+        then(b)
     }
 
     /// What is known of a join's keys, if they are computed from a column of few values.
@@ -247,42 +280,76 @@ impl Run<'_> {
         let own = |k: &usize| s.cols[j.table].kinds[s.places.at[*k].1] == Kind::Int;
         j.others.iter().all(int) && j.slots.iter().all(own) && j.affinity != Affinity::Text
     }
+}
 
-    /// Each row once for each match.
-    fn expand(
-        &self,
-        table: usize,
-        inner: &InnerTable,
-        left: bool,
-        found: Vec<u32>,
-        done: &[usize],
-        b: &mut Batch<'_>,
-    ) -> Result<()> {
-        let mut from: Vec<u32> = Vec::new();
-        let mut rows: Vec<u32> = Vec::new();
-        for (i, head) in found.into_iter().enumerate() {
-            let mut row = head;
-            if row == NONE && left {
-                iolite_base::alloc::reserve(&mut from, 1)?;
-                iolite_base::alloc::reserve(&mut rows, 1)?;
-                from.push(i as u32);
-                rows.push(NONE);
+/// Joined rows beyond which a batch is passed on in pieces.
+const MOST_JOINED: usize = 1 << 16;
+
+/// Each row of a batch once for each match in a table.
+struct Pairs<'p> {
+    inner: &'p InnerTable,
+    left: bool,
+    /// The first match of each row.
+    heads: &'p [u32],
+    /// The row whose matches come next, and the next of them if some have been here.
+    next: usize,
+    rest: u32,
+    /// Of the piece, each row's place in the batch, and its match.
+    from: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl<'p> Pairs<'p> {
+    fn of(inner: &'p InnerTable, left: bool, heads: &'p [u32]) -> Pairs<'p> {
+        Pairs { inner, left, heads, next: 0, rest: NONE, from: Vec::new(), rows: Vec::new() }
+    }
+
+    fn ended(&self) -> bool {
+        self.next == self.heads.len()
+    }
+
+    /// Finds the next piece.
+    fn go_on(&mut self) -> Result<()> {
+        self.from.clear();
+        self.rows.clear();
+        while self.next < self.heads.len() {
+            let i = self.next as u32;
+            let mut row = if self.rest == NONE { self.heads[self.next] } else { self.rest };
+            if row == NONE && self.left {
+                self.add(i, NONE)?;
             }
             while row != NONE {
-                iolite_base::alloc::reserve(&mut from, 1)?;
-                iolite_base::alloc::reserve(&mut rows, 1)?;
-                from.push(i as u32);
-                rows.push(row);
-                row = inner.following(row);
+                if self.rows.len() >= MOST_JOINED {
+                    self.rest = row;
+                    return Ok(());
+                }
+                self.add(i, row)?;
+                row = self.inner.following(row);
             }
+            self.rest = NONE;
+            self.next += 1;
         }
-        let again = |v: &Vec<u32>| from.iter().map(|i| v[*i as usize]).collect::<Vec<u32>>();
-        b.outer = again(&b.outer);
-        for t in done {
-            b.inner[*t] = again(&b.inner[*t]);
-        }
-        b.inner[table] = rows;
         Ok(())
+    }
+
+    fn add(&mut self, from: u32, row: u32) -> Result<()> {
+        iolite_base::alloc::reserve(&mut self.from, 1)?;
+        iolite_base::alloc::reserve(&mut self.rows, 1)?;
+        self.from.push(from);
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// The piece, of the table and those that were looked up before.
+    fn batch<'b>(&mut self, table: usize, done: &[usize], b: &Batch<'b>) -> Batch<'b> {
+        let again = |v: &Vec<u32>| self.from.iter().map(|i| v[*i as usize]).collect::<Vec<u32>>();
+        let mut inner = vec![Vec::new(); b.inner.len()];
+        for t in done {
+            inner[*t] = again(&b.inner[*t]);
+        }
+        let outer = again(&b.outer);
+        inner[table] = std::mem::take(&mut self.rows);
+        Batch { cols: b.cols, places: b.places, part: b.part, outer, whole: false, inner }
     }
 }
 

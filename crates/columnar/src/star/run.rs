@@ -34,6 +34,10 @@ use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
 use std::sync::Arc;
 
+/// A join whose rows are passed on gives at most so many times the rows of its largest table, and these.
+const MULTIPLIED: u64 = 4;
+const FEW_JOINED: u64 = 1 << 16;
+
 /// The most leaves that a table of the query, or of those nested in it, has.
 fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
     let (mut most, mut failed) = (0, None);
@@ -238,6 +242,12 @@ impl Run<'_> {
             },
             inners: &inners,
         };
+        // The loops pass on what they join as they find it, and somebody may stop them.
+        let passes = q.grouping == Grouping::None && q.distinct.is_none() && self.bound.order.is_empty();
+        if passes && limit.is_none() && self.extra.sink.is_none() && !self.rt.force() {
+            let most = cols.iter().map(|c| c.loaded.rows as u64).max().unwrap_or(0);
+            d.most_joined = Some(MULTIPLIED * most + FEW_JOINED);
+        }
         d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
         d.few = d.joins.iter().map(|j| self.few_keys(j, &setting)).collect();
         let sort = ordered && !setting.in_order;

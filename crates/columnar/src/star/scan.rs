@@ -8,6 +8,7 @@ use super::probe::{InnerTables, test_rest};
 use super::scope::JoinScope;
 use super::scope::Run;
 use super::split::{Join, JoinPlan};
+use crate::decline::because;
 use crate::expr::Ex;
 use crate::expr::batch::Batch;
 use crate::expr::columns::Kind;
@@ -213,14 +214,23 @@ impl Run<'_> {
             if batch.outer.is_empty() {
                 return Ok(true);
             }
-            let begun = clock();
-            self.join(d, s, &plain, needed, batch)?;
-            test_rest(&d.tests, s, batch)?;
-            let joined = clock();
-            phases.join += joined - begun;
-            phases.taken += batch.outer.len() as u64;
-            let more = batch.outer.is_empty() || take(batch, s)?;
-            phases.take += clock() - joined;
+            let (begun, mut took) = (clock(), 0);
+            let more = self.join(d, s, &plain, needed, batch, &mut |joined| {
+                test_rest(&d.tests, s, joined)?;
+                if joined.outer.is_empty() {
+                    return Ok(true);
+                }
+                let begun = clock();
+                phases.taken += joined.outer.len() as u64;
+                if d.most_joined.is_some_and(|most| phases.taken > most) {
+                    return Err(because("a join that multiplies rows"));
+                }
+                let more = take(joined, s)?;
+                took += clock() - begun;
+                Ok(more)
+            })?;
+            phases.join += clock() - begun - took;
+            phases.take += took;
             batch.outer.clear();
             Ok(more)
         };

@@ -59,6 +59,8 @@ pub(crate) struct JoinPlan {
     pub state: Option<Arc<TableState>>,
     /// The order of the loops, where it matters.
     pub levels: Option<Vec<LevelOrder>>,
+    /// Joined rows beyond which it is given up.
+    pub most_joined: Option<u64>,
 }
 
 /// What a condition on several tables says of table `t` alone.

@@ -1,46 +1,103 @@
-//! `times FILE [--rounds N]`: how long queries take here and on stock SQLite, both in memory and in turn.
+//! `times FILE [--rounds N]`, `times --drawn N [--seed S] [--over R] [--changes]`: how long statements take here and on stock
+//! SQLite, both in memory and in turn. Above 1, stock is faster.
 //!
 //! FILE is like those of `tests/plans`: a first paragraph that is run, then queries, one a line. Of each, the median of the
-//! rounds on either side is told, and their ratio: above 1, stock is faster. Where the trees of EXPLAIN QUERY PLAN differ, both
-//! stand below.
+//! rounds on either side is told, and their ratio; where the trees of EXPLAIN QUERY PLAN differ, both stand below.
+//!
+//! With `--drawn`, N rounds of schemas and statements are drawn. Of those that take longer here than R times stock's time (1.3),
+//! the worst are told with the script that repeats them, as FILE has it; with `--changes` of INSERT, UPDATE and DELETE alone. Times
+//! there are the least of the rounds, of a statement that was prepared before; what a change did is rolled back.
 
-use iolite::engine::Step;
-use std::time::Instant;
+use iolite::engine::{Connection, Statement, Step};
+use iolite_conform::differ::drawn::Drawer;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+const USAGE: &str = "usage: times FILE [--rounds N] | --drawn N [--seed S] [--over R] [--changes]";
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let (mut file, mut rounds) = (None, 7);
+    let (mut file, mut rounds, mut drawn) = (None, 7, None);
+    let (mut seed, mut over, mut changes) = (1, 1.3, false);
     while let Some(a) = args.next() {
+        let mut number = || args.next().and_then(|n| n.parse::<f64>().ok()).unwrap_or_else(|| usage());
         match a.as_str() {
-            "--rounds" => rounds = args.next().and_then(|n| n.parse().ok()).unwrap_or_else(|| usage()),
+            "--rounds" => rounds = number() as usize,
+            "--drawn" => drawn = Some(number() as u64),
+            "--seed" => seed = number() as u64,
+            "--over" => over = number(),
+            "--changes" => changes = true,
             _ => file = Some(a),
         }
     }
-    let text = std::fs::read_to_string(file.unwrap_or_else(|| usage())).unwrap_or_else(|_| usage());
-    let (setup, queries) = text.split_once("\n\n").unwrap_or_else(|| usage());
-    let own = iolite::engine::Connection::open_in_memory().expect("a database in memory opens");
-    let stock = iolite_stock::Connection::open(":memory:").expect("a database in memory opens");
-    own.execute_batch(setup).expect("the setup runs");
-    stock.execute_batch(setup).expect("the setup runs on stock");
-    println!("ratio    ours ms   stock ms");
-    for sql in queries.lines().filter(|l| !l.is_empty() && !l.starts_with("--")) {
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            ours.push(timed(|| run_own(&own, sql)));
-            theirs.push(timed(|| run_stock(&stock, sql)));
-        }
-        let (a, b) = (median(ours), median(theirs));
-        println!("{:5.2} {a:10.3} {b:10.3}  {sql}", a / b);
-        let (a, b) = (plan_own(&own, sql), plan_stock(&stock, sql));
-        if a != b {
-            println!("  ours:  {}\n  stock: {}", a.join(" / "), b.join(" / "));
-        }
+    match (file, drawn) {
+        (Some(file), None) => of_file(&file, rounds),
+        (None, Some(n)) => of_drawn(seed * 1_000_003, n, over, changes),
+        _ => usage(),
     }
 }
 
 fn usage() -> ! {
-    eprintln!("usage: times FILE [--rounds N]");
+    eprintln!("{USAGE}");
     std::process::exit(2);
+}
+
+/// A database of each engine.
+struct Both {
+    own: Connection,
+    /// What takes longer here is interrupted.
+    deadline: Rc<Cell<Instant>>,
+    stock: iolite_stock::Connection,
+}
+
+impl Both {
+    fn new(setup: &str) -> Both {
+        let own = Connection::open_in_memory().expect("a database in memory opens");
+        let stock = iolite_stock::Connection::open(":memory:").expect("a database in memory opens");
+        own.execute_batch(setup).expect("the setup runs");
+        stock.execute_batch(setup).expect("the setup runs on stock");
+        let deadline = Rc::new(Cell::new(Instant::now()));
+        Both { own, stock, deadline }
+    }
+
+    /// The plans, a line a step, if they differ.
+    fn plans(&self, sql: &str) -> Option<(String, String)> {
+        let ours = self.own.query(&format!("EXPLAIN QUERY PLAN {sql}"), &[]).ok()?;
+        let theirs = self.stock.query(&format!("EXPLAIN QUERY PLAN {sql}")).ok()?;
+        let text = |v: &iolite_stock::Value| match v {
+            iolite_stock::Value::Text(t) => String::from_utf8_lossy(t).into_owned(),
+            _ => String::new(),
+        };
+        let ours = ours.iter().map(|r| r[3].to_string_lossy()).collect::<Vec<_>>().join(" / ");
+        let theirs = theirs.iter().map(|r| text(&r[3])).collect::<Vec<_>>().join(" / ");
+        (ours != theirs).then_some((ours, theirs))
+    }
+}
+
+fn of_file(file: &str, rounds: usize) {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|_| usage());
+    let (setup, queries) = text.split_once("\n\n").unwrap_or_else(|| usage());
+    let both = Both::new(setup);
+    println!("ratio    ours ms   stock ms");
+    for sql in queries.lines().filter(|l| !l.is_empty() && !l.starts_with("--")) {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            ours.push(timed(|| {
+                let mut s = both.own.prepare(sql).expect("the query is one");
+                while s.step().expect("the query runs") == Step::Row {}
+            }));
+            theirs.push(timed(|| {
+                let mut s = both.stock.prepare(sql).expect("the query is one on stock");
+                while s.step().expect("the query runs on stock") {}
+            }));
+        }
+        let (a, b) = (median(ours), median(theirs));
+        println!("{:5.2} {a:10.3} {b:10.3}  {sql}", a / b);
+        if let Some((ours, stock)) = both.plans(sql) {
+            println!("  ours:  {ours}\n  stock: {stock}");
+        }
+    }
 }
 
 /// Milliseconds.
@@ -55,26 +112,114 @@ fn median(mut list: Vec<f64>) -> f64 {
     list[list.len() / 2]
 }
 
-fn run_own(c: &iolite::engine::Connection, sql: &str) {
-    let mut s = c.prepare(sql).expect("the query is one");
-    while s.step().expect("the query runs") == Step::Row {}
+/// Statements of a drawn schema.
+const STATEMENTS: usize = 40;
+/// Rows that a query is asked for at most.
+const ROWS: usize = 50_000;
+/// What stock may take for all rounds of a statement, in thousands of instructions.
+const STEPS: i64 = 10_000;
+
+/// What a statement may take here.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// A statement that was slower.
+struct Slow {
+    ours: f64,
+    stock: f64,
+    setup: String,
+    sql: String,
+    plans: Option<(String, String)>,
 }
 
-fn run_stock(c: &iolite_stock::Connection, sql: &str) {
-    let mut s = c.prepare(sql).expect("the query is one on stock");
-    while s.step().expect("the query runs on stock") {}
+fn of_drawn(seed: u64, rounds: u64, over: f64, changes: bool) {
+    let mut slow: Vec<Slow> = Vec::new();
+    let (mut told, mut logs) = (0, 0.0);
+    for round in 0..rounds {
+        let mut d = Drawer::new(seed + round, &[300, 2000, 20_000]).alike();
+        let setup = d.schema().join(";\n");
+        let both = Both::new(&setup);
+        let deadline = both.deadline.clone();
+        both.own.progress_handler(Some(Rc::new(move || Instant::now() > deadline.get())));
+        for _ in 0..STATEMENTS {
+            let q = d.query();
+            if (q.kind == "change") != changes {
+                continue;
+            }
+            let Some((ours, stock)) = both_times(&both, &q.sql, changes) else { continue };
+            told += 1;
+            logs += (ours / stock).ln();
+            // Less than that is the measuring itself.
+            if ours > stock * over + 0.002 {
+                let plans = both.plans(&q.sql);
+                slow.push(Slow { ours, stock, setup: setup.clone(), sql: q.sql, plans });
+            }
+        }
+    }
+    slow.sort_by(|a, b| (b.ours / b.stock).total_cmp(&(a.ours / a.stock)));
+    for s in &slow {
+        println!("{:5.2} {:10.4} {:10.4}  {}", s.ours / s.stock, s.ours, s.stock, s.sql);
+        if let Some((ours, stock)) = &s.plans {
+            println!("  ours:  {ours}\n  stock: {stock}");
+        }
+        println!("  {}", s.setup.replace('\n', "\n  "));
+    }
+    let mean = (logs / f64::from(told.max(1))).exp();
+    println!("{told} statements, {} slower; geometric mean {mean:.2} of stock's time", slow.len());
 }
 
-fn plan_own(c: &iolite::engine::Connection, sql: &str) -> Vec<String> {
-    let rows = c.query(&format!("EXPLAIN QUERY PLAN {sql}"), &[]).expect("the query has a plan");
-    rows.iter().map(|r| r[3].to_string_lossy()).collect()
+/// Milliseconds here and on stock: the least of some rounds. `None` if stock takes too many steps, or refuses.
+fn both_times(both: &Both, sql: &str, change: bool) -> Option<(f64, f64)> {
+    both.stock.limit_steps(STEPS);
+    let mut theirs = both.stock.prepare(sql).ok()?;
+    let mut ours = both.own.prepare(sql).expect("what stock prepares is prepared");
+    let (mut a, mut b) = (f64::MAX, f64::MAX);
+    let begin = Instant::now();
+    for round in 0..30 {
+        if change {
+            both.own.execute_batch("BEGIN").expect("no transaction is open");
+            both.stock.execute_batch("BEGIN").expect("no transaction is open on stock");
+        }
+        let mut refused = false;
+        let t = timed(|| refused = drain_stock(&mut theirs));
+        both.deadline.set(Instant::now() + LONGEST);
+        let u = timed(|| drain(&mut ours));
+        theirs.reset();
+        let _ = ours.reset();
+        if change {
+            both.own.execute_batch("ROLLBACK").expect("a transaction is open");
+            both.stock.execute_batch("ROLLBACK").expect("a transaction is open on stock");
+        }
+        if refused {
+            return None;
+        }
+        // Columns are read in the first round and copied in the second.
+        if round > 1 {
+            (a, b) = (a.min(u), b.min(t));
+        }
+        if round > 2 && begin.elapsed() > Duration::from_millis(150) {
+            break;
+        }
+    }
+    Some((a, b))
 }
 
-fn plan_stock(c: &iolite_stock::Connection, sql: &str) -> Vec<String> {
-    let rows = c.query(&format!("EXPLAIN QUERY PLAN {sql}")).expect("the query has a plan on stock");
-    let text = |v: &iolite_stock::Value| match v {
-        iolite_stock::Value::Text(t) => String::from_utf8_lossy(t).into_owned(),
-        _ => String::new(),
-    };
-    rows.iter().map(|r| text(&r[3])).collect()
+fn drain(s: &mut Statement) {
+    for _ in 0..ROWS {
+        match s.step() {
+            Ok(Step::Row) => {}
+            _ => break,
+        }
+    }
+}
+
+/// Whether stock refused.
+fn drain_stock(s: &mut iolite_stock::Statement) -> bool {
+    for _ in 0..ROWS {
+        match s.step() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(_) => return true,
+        }
+    }
+    false
 }

@@ -1,11 +1,13 @@
 //! The differential tester: generated schemas, data and statements on iolite and on stock SQLite, each on a database
 //! of its own; rows, errors, states and files are compared.
 //!
-//! A round is reproducible by its seed. [`session`] runs rounds, [`plans`] those that compare plans, [`generate`] holds the generator's state, [`query`],
+//! A round is reproducible by its seed. [`session`] runs rounds, [`plans`] those that compare plans
+//! (of [`drawn`] statements), [`generate`] holds the generator's state, [`query`],
 //! [`expr`], [`write`] and [`ddl`] make statements, [`pair`] compares, [`shrink`] shortens what was found.
 
 pub mod coverage;
 mod ddl;
+pub mod drawn;
 pub mod explained;
 mod expr;
 pub mod generate;

@@ -22,10 +22,14 @@ impl Accesses<'_> {
         // Comparisons with the column on the right are looked at last, the last of them first.
         let (mut equal, mut turned) = (Vec::new(), Vec::new());
         for (n, t) in
-            self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows))
+            self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows.is_some()))
         {
             for f in t.forms.iter().filter(|f| f.source == i) {
-                let (Some(column), Op::Eq { null_ok: false }) = (f.column, &f.op) else { continue };
+                let (Some(column), Op::Eq { null_ok }) = (f.column, &f.op) else { continue };
+                // `IS 5` is `= 5`.
+                if *null_ok && !matches!(&f.value, Expr::Const(v) if !v.is_null()) {
+                    continue;
+                }
                 if column == ROWID || !self.affinity_ok(i, f) {
                     continue;
                 }
@@ -87,7 +91,7 @@ impl Accesses<'_> {
         let filter: Vec<Expr> = self
             .terms
             .iter()
-            .filter(|t| self.applies(t, i) && (!t.derived || t.narrows))
+            .filter(|t| self.applies(t, i) && (!t.derived || t.narrows.is_some()))
             .filter(|t| t.mask & !(1 << i) == 0 && t.expr.belongs_to(own))
             .map(|t| t.expr.clone())
             .collect();

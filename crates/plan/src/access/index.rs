@@ -48,9 +48,15 @@ impl IndexBuild<'_, '_> {
             (ColumnSource::Expr(_), _) => self.info.exprs[field].as_ref().is_some_and(|e| e.same(&f.lhs)),
             _ => false,
         };
+        // A row number is an integer, which no collating sequence looks at.
+        let rowid = match c.source {
+            ColumnSource::Column(k) => self.table.rowid_alias == Some(k),
+            ColumnSource::Rowid => true,
+            ColumnSource::Expr(_) => false,
+        };
         same && self.a.affinity_ok(self.i, f)
             && (matches!(f.op, Op::IsNull)
-                || matches!(c.source, ColumnSource::Rowid)
+                || rowid
                 || self.info.key.fields[field].coll == f.collation)
     }
 

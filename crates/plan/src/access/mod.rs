@@ -158,10 +158,12 @@ impl Accesses<'_> {
         }
         // A module says itself how many rows its plan gives.
         if !matches!(self.sources[i].kind, SourceKind::Virtual { .. }) {
-            for c in &mut out {
+            // What an automatic index finds is a guess already.
+            for c in out.iter_mut().filter(|c| !matches!(c.access, Access::Auto { .. })) {
                 c.rows = self.reduced(c, i);
             }
         }
+        no_dearer_by_more_terms(&mut out);
         if self.sources[i].exists.is_some() {
             // What it depends on comes first, and one row that fits is as good as all.
             let own = 1 << i;
@@ -201,7 +203,7 @@ impl Accesses<'_> {
         for (n, t) in self.terms.iter().enumerate() {
             if c.used.contains(&n)
                 || c.drives.contains(&n)
-                || t.derived && !t.narrows
+                || t.derived && t.narrows.is_none()
                 || t.mask & !(c.needs | 1 << i) != 0
                 || t.mask & 1 << i == 0
             {
@@ -265,8 +267,7 @@ impl Accesses<'_> {
         }
         if forced.is_none() {
             self.or_access(i, table, rows, out)?;
-            let has_seek = out.iter().any(|c| c.one_row);
-            if !has_seek && rows > 10.0 && s.indexed != ast::Indexed::Not {
+            if rows > 10.0 && s.indexed != ast::Indexed::Not {
                 self.auto_index(i, rows, false, out);
                 without_needless(out);
             }
@@ -652,9 +653,46 @@ fn order_of_query(q: &FromPlan) -> Vec<OrderKey> {
     }
 }
 
-/// An index that is there and has an equality to use is better than any that would have to be built.
+/// An access by an index costs no more, and finds fewer rows, than one that uses fewer of its terms: statistics that see no
+/// difference say nothing against it.
+fn no_dearer_by_more_terms(out: &mut [Candidate]) {
+    /// The terms, whether the table is left alone, and how many fields are passed over.
+    fn told(c: &Candidate) -> Option<(Vec<usize>, bool, usize)> {
+        let terms = || c.used.iter().chain(&c.drives).copied().collect();
+        match &c.access {
+            Access::IndexScan { covering, .. } => Some((Vec::new(), *covering, 0)),
+            Access::Index(a) => {
+                let skipped = a.eq.iter().filter(|e| matches!(e, EqTerm::Any)).count();
+                Some((terms(), a.covering, skipped))
+            }
+            _ => None,
+        }
+    }
+    for y in 0..out.len() {
+        let Some((terms, covering, skipped)) = told(&out[y]).filter(|t| !t.0.is_empty()) else { continue };
+        for x in 0..out.len() {
+            let Some((fewer, x_covering, x_skipped)) = told(&out[x]) else { continue };
+            let fits = fewer.len() < terms.len()
+                && fewer.iter().all(|n| terms.contains(n))
+                && skipped <= x_skipped
+                && (covering || !x_covering)
+                && (out[x].cost <= out[y].cost || out[x].rows <= out[y].rows);
+            if fits {
+                let (cost, rows) = (out[x].cost, out[x].rows);
+                out[y].cost = out[y].cost.min(cost);
+                out[y].rows = out[y].rows.min(rows * cost::RESIDUAL);
+            }
+        }
+    }
+}
+
+/// A key, or an index that is there and has an equality to use, is better than any index that would have to be built.
 fn without_needless(out: &mut Vec<Candidate>) {
-    let sought = |c: &Candidate| matches!(&c.access, Access::Index(a) if a.eq.iter().any(|e| matches!(e, EqTerm::Eq { .. })));
+    let sought = |c: &Candidate| {
+        let Access::Index(a) = &c.access else { return matches!(c.access, Access::RowidEq { .. }) };
+        let passed_over = a.eq.iter().any(|e| matches!(e, EqTerm::Any));
+        !passed_over && a.eq.iter().any(|e| matches!(e, EqTerm::Eq { .. }))
+    };
     let there: Vec<Mask> = out.iter().filter(|c| sought(c)).map(|c| c.needs).collect();
     out.retain(|c| {
         !matches!(c.access, Access::Auto { .. }) || !there.iter().any(|needs| needs & !c.needs == 0)

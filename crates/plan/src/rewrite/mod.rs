@@ -1,5 +1,6 @@
 //! Rewrites of bound queries, one pass a file. Each leaves a query that means the same.
 
+pub mod constants;
 pub mod exists;
 pub mod flatten;
 pub mod not_null;

@@ -8,7 +8,7 @@ use iolite_catalog::ColumnSource;
 use iolite_sql::ast;
 
 /// Turns LEFT JOINs into inner joins where conditions reject rows of NULLs, RIGHT JOINs likewise, and FULL JOINs into
-/// what is left of them.
+/// what is left of them. Where no RIGHT JOIN is left, the conditions of an inner join are those of WHERE.
 pub fn strengthen(core: &mut Core) {
     loop {
         let weak = core.sources.iter().position(|s| {
@@ -24,6 +24,13 @@ pub fn strengthen(core: &mut Core) {
         if right[0].join.right && core.filter.iter().any(rejects) {
             core.sources[j].join.right = false;
         }
+    }
+    if core.sources.iter().any(|s| s.join.right) {
+        return;
+    }
+    let sources = &core.sources;
+    for f in core.filter.iter_mut() {
+        f.on = f.on.filter(|on| sources.iter().any(|s| s.id == *on && s.join.left));
     }
 }
 
@@ -129,6 +136,7 @@ pub fn rejects_null(e: &Expr, table: TableId) -> bool {
             Expr::Call(_) => null_if(x, table),
             _ => false,
         },
+        Expr::Call(c) if crate::terms::said_truth(e).is_some() => rejects_null(&c.args[0], table),
         other => null_if(other, table),
     }
 }

@@ -80,7 +80,7 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
     });
     // Values that are equal under another collating sequence are not equal to all.
     let sets = select.ops.iter().any(|op| *op != CompoundOp::UnionAll);
-    if !known || !select.cores.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets))) {
+    if !known || !select.cores.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets, term))) {
         return;
     }
     for arm in select.cores.iter_mut() {
@@ -94,8 +94,9 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
     }
 }
 
-/// Whether column `k` of an arm has one value in all of the rows that come to one, and is cheap to compute again.
-fn fits(arm: &Core, k: usize, sets: bool) -> bool {
+/// Whether column `k` of an arm has one value in all of the rows that come to one, or values that are alike to `term`, and is
+/// cheap to compute again.
+fn fits(arm: &Core, k: usize, sets: bool, term: &Expr) -> bool {
     let Some(e) = arm.result.get(k) else { return false };
     let costly = e.any(&mut |x| match x {
         Expr::Call(c) => !c.function.flags.has(FunctionFlags::DETERMINISTIC),
@@ -103,7 +104,8 @@ fn fits(arm: &Core, k: usize, sets: bool) -> bool {
         Expr::IfNotNullRow(..) | Expr::Raise(..) => true,
         _ => false,
     });
-    let binary = |e: &Expr| e.collation().is_none_or(|c| matches!(c.0, Collation::Binary));
+    let binary =
+        |e: &Expr| e.collation().is_none_or(|c| matches!(c.0, Collation::Binary) || compares_by(term, &c.0));
     let merged = sets || arm.distinct || arm.aggregate || !arm.windows.is_empty();
     if costly || merged && !binary(e) {
         return false;
@@ -111,4 +113,14 @@ fn fits(arm: &Core, k: usize, sets: bool) -> bool {
     let among =
         |list: &[Expr]| list.iter().any(|g| g.without_collate().same(e.without_collate()) && binary(g));
     (!arm.aggregate || among(&arm.group_by)) && arm.windows.iter().all(|w| among(&w.partition))
+}
+
+/// Whether each comparison in a condition goes by this collating sequence.
+fn compares_by(term: &Expr, collation: &Collation) -> bool {
+    !term.any(&mut |x| match x {
+        Expr::Compare(c) => c.collation != *collation,
+        Expr::Between { lo, hi } => lo.collation != *collation || hi.collation != *collation,
+        Expr::InList(l) => l.collation != *collation,
+        _ => false,
+    })
 }

@@ -4,15 +4,45 @@ use crate::cursor::VCursor;
 use crate::env::Env;
 use crate::machine::Vm;
 use iolite_base::{Code, Encoding, Result};
-use iolite_bytecode::{Insn, P4};
+use iolite_bytecode::{FunctionCall, Insn, P4};
 use iolite_ext::{AuxData, Context, FunctionFlags, Host, Implementation};
 use iolite_value::{POINTER, Value};
 
 pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let P4::Function(f) = &i.p4 else { return Err(Code::Internal.into()) };
-    let first = i.p2 as usize;
-    let texts: Option<Vec<Value>> = if f.function.flags.has(FunctionFlags::TEXTS) && vm.enc != Encoding::Utf8
+    let recoded = f.function.flags.has(FunctionFlags::TEXTS) && vm.enc != Encoding::Utf8;
+    let out = match &f.function.imp {
+        Implementation::Scalar(c) if f.cursor.is_none() && !recoded => {
+            let first = i.p2 as usize;
+            let (args, aux) = (&vm.f.regs[first..first + f.args], &mut vm.f.aux[f.site]);
+            aux.constant_args = i.p1 as u32;
+            aux.bound_args = f.bound;
+            let pure = f.pure.map(|place| (&*f.function.name, place));
+            let out = c(&mut Context { host: env, collation: &f.collation, pure, aux, cursor: None }, args);
+            aux.end_call();
+            out
+        }
+        _ => call_any(vm, i, f, recoded, env),
+    };
+    let mut v = out?;
+    if let Value::Blob(_, POINTER) = v
+        && !f.passes
     {
+        v = Value::Null;
+    }
+    if let Value::Text(b, _) | Value::Blob(b, _) = &v
+        && b.len() > vm.max_length
+    {
+        return Err(Code::Toobig.into());
+    }
+    vm.put(i.p3, v);
+    Ok(())
+}
+
+/// A call of the user's, one that reads a virtual table's cursor, or one whose arguments are of another encoding.
+fn call_any(vm: &mut Vm, i: &Insn, f: &FunctionCall, recoded: bool, env: &dyn Env) -> Result<Value> {
+    let first = i.p2 as usize;
+    let texts: Option<Vec<Value>> = if recoded {
         let args = vm.f.regs[first..first + f.args].iter();
         Some(args.map(|v| v.blob_as_text(vm.enc)).collect::<Result<_>>()?)
     } else {
@@ -49,17 +79,5 @@ pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     if let Some(a) = vm.f.aux.get_mut(f.site) {
         *a = aux;
     }
-    let mut v = out?;
-    if let Value::Blob(_, POINTER) = v
-        && !f.passes
-    {
-        v = Value::Null;
-    }
-    if let Value::Text(b, _) | Value::Blob(b, _) = &v
-        && b.len() > vm.max_length
-    {
-        return Err(Code::Toobig.into());
-    }
-    vm.put(i.p3, v);
-    Ok(())
+    out
 }

@@ -1,0 +1,98 @@
+//! What conditions say together before any row is read: from `a = 5` and `a > 7` follows `5 > 7`, which is tested once.
+//!
+//! What always holds: conditions stay, so that indexes find the same rows; what follows stands beside them, and reads none of
+//! the query's own tables. Values that are equal may still be told apart (1 and 1.0 by `typeof`, or as texts): where the column's
+//! value is not known to be the constant itself, something follows from comparisons of numbers alone.
+
+use super::substitute::replace_in_expr;
+use crate::bound::*;
+use iolite_value::{Affinity, Value};
+
+/// A column, and the constant that it equals in every row.
+struct Fixed {
+    column: ColumnRef,
+    value: Expr,
+    /// The column's value is the constant, not merely equal to it.
+    is_value: bool,
+}
+
+/// Adds what follows to the conditions of an arm.
+pub fn spread(core: &mut Core) {
+    if core.filter.len() < 2 || core.sources.iter().any(|s| s.join.right) {
+        return;
+    }
+    let mut fixed: Vec<(usize, Fixed)> = Vec::new();
+    for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none()) {
+        if let Some(one) = fixed_by(&f.expr)
+            && !fixed.iter().any(|(_, x)| is_same(&x.column, &one.column))
+        {
+            fixed.push((k, one));
+        }
+    }
+    if fixed.is_empty() {
+        return;
+    }
+    // What an outer query's row says is known before the loops, too.
+    let is_settled = |e: &Expr| {
+        let mut own = crate::expr::has_subquery(e) || e.changes_by_call();
+        e.tables(&mut |t| own |= core.sources.iter().any(|s| s.id == t));
+        !own
+    };
+    let mut more = Vec::new();
+    for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none() && !is_settled(&f.expr)) {
+        let known = |c: &ColumnRef, as_number: bool| {
+            let of = fixed.iter().find(|(from, x)| *from != k && is_same(&x.column, c));
+            of.filter(|(_, x)| x.is_value || as_number).map(|(_, x)| x.value.clone())
+        };
+        let mut new = f.expr.clone();
+        if compares_numbers(&new) {
+            new.children_mut(&mut |e| {
+                if let Expr::Column(c) = e
+                    && let Some(v) = known(c, true)
+                {
+                    *e = v;
+                }
+            });
+        }
+        replace_in_expr(&mut new, &|c| known(c, false));
+        if is_settled(&new) {
+            more.push(Filter { expr: new, on: None });
+        }
+    }
+    more.into_iter().for_each(|f| core.filter.push(f));
+}
+
+/// Whether numbers that are equal are the same to this condition.
+fn compares_numbers(e: &Expr) -> bool {
+    match e {
+        Expr::Compare(c) => c.affinity != Affinity::Text,
+        Expr::Between { lo, hi } => lo.affinity != Affinity::Text && hi.affinity != Affinity::Text,
+        Expr::InList(l) => l.affinity != Affinity::Text,
+        Expr::IsNull(_) | Expr::NotNull(_) => true,
+        _ => false,
+    }
+}
+
+fn is_same(a: &ColumnRef, b: &ColumnRef) -> bool {
+    a.table == b.table && a.column == b.column
+}
+
+/// The column that a condition fixes.
+fn fixed_by(e: &Expr) -> Option<Fixed> {
+    let Expr::Compare(c) = e else { return None };
+    if c.op != CmpOp::Eq || c.null_eq || !c.collation.is_binary() {
+        return None;
+    }
+    let (column, value) = match (&c.lhs, &c.rhs) {
+        (Expr::Column(a), v @ Expr::Const(_)) => (a.clone(), v.clone()),
+        (v @ Expr::Const(_), Expr::Column(a)) => (a.clone(), v.clone()),
+        _ => return None,
+    };
+    let is_value = match (&value, column.affinity) {
+        (Expr::Const(Value::Text(..)), Affinity::Text | Affinity::Blob) => true,
+        (Expr::Const(Value::Int(_)), Affinity::Integer | Affinity::Numeric) => true,
+        (Expr::Const(Value::Int(_) | Value::Real(_)), a) if a != Affinity::Text => false,
+        _ => return None,
+    };
+    Some(Fixed { column, value, is_value })
+}
