@@ -21,8 +21,11 @@ impl Accesses<'_> {
         }
         // Comparisons with the column on the right are looked at last, the last of them first.
         let (mut equal, mut turned) = (Vec::new(), Vec::new());
-        for (n, t) in
-            self.terms.iter().enumerate().filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows.is_some()))
+        for (n, t) in self
+            .terms
+            .iter()
+            .enumerate()
+            .filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows.is_some()))
         {
             for f in t.forms.iter().filter(|f| f.source == i) {
                 let (Some(column), Op::Eq { null_ok }) = (f.column, &f.op) else { continue };
