@@ -212,7 +212,8 @@ opcodes! {
     HashKey "Copies the key of hash p1's present group to the registers from p2 on.";
     HashGroup "r[p2] = number of hash p1's present group, in order of first appearance.";
     HashSlot "r[p2] = slot p3 of hash p1's present group: the final value of aggregate p4, or the stored value.";
-    FilterAdd "Adds p4 registers from p3 on to the Bloom filter in r[p1]; p2 keys at most, as far as is known.";
+    FilterBegin "Makes an empty Bloom filter in r[p1] for p2 keys, as far as is known.";
+    FilterAdd "Adds p4 registers from p3 on to the Bloom filter in r[p1].";
     WindowOpen "Opens cursor p1 on an empty list of rows for the windows p4. p2 > 0: one order serves all, and the rows are added in that of its p2 - 1 leading terms.";
     WindowOffsets "Takes the offsets of the frames of the list p1 from their registers.";
     WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
@@ -228,7 +229,7 @@ opcodes! {
     FilterOpen "Opens cursor p1 on p2 empty sets of keys.";
     FilterRowid "Adds the rowid of cursor p3 to set p2 of cursor p1; p4 at most, as far as is known.";
     FilterRow jump "Jumps to p2 if a column of cursor p3's row is surely not in its set of cursor p1; p4: of each set the field, or -1 for the rowid.";
-    Filter jump "Jumps to p2 if p4 registers from p3 on are surely not in the Bloom filter in r[p1].";
+    Filter jump "Jumps to p2 if p4 registers from p3 on are surely not in the Bloom filter in r[p1]; not before there is one.";
     RowSetTest jump "Jumps to p2 if r[p3] is in the set in r[p1] from an earlier batch than p4; adds it otherwise.";
     OffsetLimit "r[p2] = r[p1] + r[p3], or -1 where r[p1] says there is no limit.";
     Program jump "Runs the sub-program number p3 with parameters in the registers from p1 on; p2: where RAISE(IGNORE) goes; p5: not if it is running already.";

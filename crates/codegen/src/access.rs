@@ -506,10 +506,9 @@ impl Codegen<'_> {
         Ok(Seen::Keys { set, fields: fields as i32, first })
     }
 
-    /// Fills an automatic index, once in a run unless its query depends on what is outside; answers the register of the
-    /// filter over its keys, if its keys can be hashed.
-    pub(crate) fn build_auto_index(&mut self, l: &Level, p: &Prepared) -> Result<Option<i32>> {
-        let Access::Auto { eq, key, columns, filter } = &l.access else { return Ok(None) };
+    /// Fills an automatic index, once in a run unless its query depends on what is outside, and the filter over its keys.
+    pub(crate) fn build_auto_index(&mut self, l: &Level, p: &Prepared, bloom: Option<i32>) -> Result<()> {
+        let Access::Auto { eq, key, columns, filter } = &l.access else { return Ok(()) };
         let icur = p.index_cursor.ok_or_else(|| internal("no cursor for an automatic index"))?;
         let source = p.table_cursor.ok_or_else(|| internal("no cursor to index"))?;
         let id = l.source.id;
@@ -520,11 +519,13 @@ impl Codegen<'_> {
         };
         self.places.insert(id, place);
         let build_once = l.query.as_ref().is_none_or(|q| !q.correlated);
-        let bloom = (l.bloom != Bloom::None).then(|| self.b.reg());
         let at = if build_once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         let former = self.begin(l, Role::Filter);
         let n = columns.len();
         self.b.emit4(Opcode::OpenAutoindex, icur, n as i32 + 1, 0, P4::KeyInfo(key.clone()));
+        if let Some(bloom) = bloom {
+            self.b.emit(Opcode::FilterBegin, bloom, crate::filters::most_keys(l), 0);
+        }
         let done = self.b.label();
         self.b.jump(Opcode::Rewind, source, done, 0);
         let top = self.b.here();
@@ -546,8 +547,7 @@ impl Codegen<'_> {
             }
         }
         if let Some(bloom) = bloom {
-            let most = crate::filters::most_keys(l);
-            self.b.emit4(Opcode::FilterAdd, bloom, most, first, P4::Int(eq.len() as i64));
+            self.b.emit4(Opcode::FilterAdd, bloom, 0, first, P4::Int(eq.len() as i64));
         }
         let record = self.b.temp();
         self.b.emit(Opcode::MakeRecord, first, n as i32 + 1, record);
@@ -562,7 +562,7 @@ impl Codegen<'_> {
             self.b.jump_here(at);
         }
         self.places.insert(id, Place::Auto { cursor: icur, columns: columns.to_vec() });
-        Ok(bloom)
+        Ok(())
     }
 
     /// Computes the key to seek in an automatic index; goes to `null` where it is NULL. Answers its first register.
@@ -594,10 +594,14 @@ impl Codegen<'_> {
     fn auto_index(&mut self, l: &Level, p: &Prepared, o: &mut Open) -> Result<()> {
         let Access::Auto { eq, .. } = &l.access else { return Err(internal("no automatic index")) };
         let icur = p.index_cursor.ok_or_else(|| internal("no cursor for an automatic index"))?;
-        let base = match o.key {
-            Some(base) => base,
+        let base = match o.asked {
+            Some((base, bloom)) => {
+                self.build_auto_index(l, p, bloom)?;
+                base
+            }
             None => {
-                let bloom = self.build_auto_index(l, p)?;
+                let bloom = (l.bloom != Bloom::None).then(|| self.b.reg());
+                self.build_auto_index(l, p, bloom)?;
                 let base = self.auto_key(eq, l, o.exit)?;
                 if let Some(bloom) = bloom {
                     self.ask(bloom, base, eq.len(), o.exit);

@@ -1,6 +1,7 @@
-//! Bloom filters over the keys of inner tables: filled where they are first asked, once in a run.
+//! Bloom filters over the keys of inner tables: filled once in a run.
 //!
-//! Those of automatic indexes are filled while the index is built, those of stored tables by a scan that tests the table's own
+//! Those of automatic indexes are filled while the index is built, which is when its loop is first entered: until then they let
+//! all rows pass. Those of stored tables are filled where they are first asked, by a scan that tests the table's own
 //! conditions. Those of stored tables that are asked for columns of the loop's own row are asked together, by one
 //! instruction, in an order that follows what they let through. Which filters there are and where they are asked is in
 //! the plan.
@@ -76,20 +77,19 @@ impl Codegen<'_> {
     fn ask_filter(&mut self, l: &Level, o: &mut Open, next: Label) -> Result<()> {
         match &l.access {
             Access::Auto { eq, .. } => {
-                let filter = self.build_auto_index(l, &o.prepared)?;
+                let filter = self.b.reg();
                 let base = self.auto_key(eq, l, next)?;
-                o.key = Some(base);
-                if let Some(filter) = filter {
-                    self.ask(filter, base, eq.len(), next);
-                }
+                o.asked = Some((base, Some(filter)));
+                self.ask(filter, base, eq.len(), next);
             }
             Access::RowidEq { eq: EqTerm::Eq { value, .. }, .. } => {
                 let filter = self.b.reg();
                 let once = self.b.emit(Opcode::Once, 0, 0, 0);
+                self.b.emit(Opcode::FilterBegin, filter, most_keys(l), 0);
                 self.fill_from_table(l, |g, cursor| {
                     let key = g.b.reg();
                     g.b.emit(Opcode::Rowid, cursor, key, 0);
-                    g.b.emit4(Opcode::FilterAdd, filter, most_keys(l), key, P4::Int(1));
+                    g.b.emit4(Opcode::FilterAdd, filter, 0, key, P4::Int(1));
                     Ok(())
                 })?;
                 self.b.jump_here(once);
@@ -104,11 +104,12 @@ impl Codegen<'_> {
                 let (filter, n) = (self.b.reg(), a.eq.len());
                 let once = self.b.emit(Opcode::Once, 0, 0, 0);
                 let columns: Vec<Expr> = a.index.columns[..n].iter().filter_map(|c| column(l, c)).collect();
+                self.b.emit(Opcode::FilterBegin, filter, most_keys(l), 0);
                 self.fill_from_table(l, |g, cursor| {
                     let key = g.b.regs(n);
                     let place = Place::of_source(cursor, &l.source, table);
                     g.at_place(l.source.id, place, |g| g.expr_list(&columns, key))?;
-                    g.b.emit4(Opcode::FilterAdd, filter, most_keys(l), key, P4::Int(n as i64));
+                    g.b.emit4(Opcode::FilterAdd, filter, 0, key, P4::Int(n as i64));
                     Ok(())
                 })?;
                 self.b.jump_here(once);

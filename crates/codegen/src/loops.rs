@@ -60,8 +60,8 @@ pub(crate) struct Open {
     /// Registers to set to NULL likewise: first, count.
     null_registers: Option<(i32, usize)>,
     pub prepared: Prepared,
-    /// Where the key of an automatic index already stands, which then is built.
-    pub key: Option<i32>,
+    /// Where the key of an automatic index already stands, of which its filter has been asked, and the filter.
+    pub asked: Option<(i32, Option<i32>)>,
     /// The body is a subroutine with this return register (multi-index OR).
     pub or_body: Option<i32>,
     /// Its line of the plan.
@@ -94,7 +94,7 @@ impl Open {
             cursors: [None; 2],
             null_registers: None,
             prepared: Prepared::default(),
-            key: None,
+            asked: None,
             or_body: None,
             line: g.present_line(),
         }

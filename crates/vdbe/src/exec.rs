@@ -588,7 +588,8 @@ impl Vm {
                     self.set(i.p2, Value::Int(n as i64));
                 }
                 Opcode::HashSlot => ops::hash::slot(self, i, env)?,
-                Opcode::FilterAdd => ops::filter::add(self, i)?,
+                Opcode::FilterBegin => ops::filter::begin(self, i)?,
+                Opcode::FilterAdd => ops::filter::add(self, i),
                 Opcode::FilterOpen => ops::filter::open(self, i),
                 Opcode::FilterRowid => ops::filter::add_rowid(self, i)?,
                 Opcode::WindowOpen => ops::window::open(self, i)?,

@@ -106,6 +106,25 @@ impl Run<'_> {
         InnerTable::build(&cols[t], &keys, ascending, j.affinity, j.binary, preds, of, self.eval, share)
     }
 
+    /// Puts joins that find one row at most before those that multiply rows, where what they look for is known by then.
+    pub(crate) fn unique_first(&self, d: &mut JoinPlan, inners: &InnerTables) {
+        let mut left = std::mem::take(&mut d.joins);
+        let mut known = 0u64;
+        while !left.is_empty() {
+            // A table that stands in for another is known with it.
+            let own = left.iter().fold(0, |m, j| m | 1 << j.table);
+            let ready = |j: &Join| {
+                j.others.iter().all(|e| tables_of(self.q, e) & own & !known & !(1 << j.table) == 0)
+            };
+            let unique = |j: &Join| inners[j.table].as_ref().is_none_or(|i| i.unique());
+            let next = left.iter().position(|j| ready(j) && unique(j));
+            let k = next.or_else(|| left.iter().position(ready)).unwrap_or(0);
+            let j = left.remove(k);
+            known |= 1 << j.table;
+            d.joins.push(j);
+        }
+    }
+
     /// The next shares of the maps that have no room as a whole; `false`: all combinations have been here.
     pub(crate) fn next_share(
         &self,

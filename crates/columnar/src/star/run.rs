@@ -230,12 +230,16 @@ impl Run<'_> {
                 });
         // Several matches come in the order of the loops only if the tables are joined in it.
         let as_loops = single || d.joins.iter().map(|j| j.table).is_sorted();
+        let in_order = natural && as_loops && whole;
+        if !in_order {
+            self.unique_first(&mut d, &inners);
+        }
         let mut setting = JoinScope {
             scope: Scope {
                 cols: &cols,
                 places: &places,
                 eval: self.eval,
-                in_order: natural && as_loops && whole,
+                in_order,
                 most_rows: single.then_some(cols[self.outer].loaded.rows as u64),
                 left: &left,
                 rt: Some(self.rt),
