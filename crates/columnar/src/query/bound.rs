@@ -30,7 +30,11 @@ impl Bound {
         let list = |l: &[Ex]| -> Result<Vec<Ex>> { l.iter().map(bind).collect() };
         let opt = |e: &Option<Ex>| -> Result<Option<Ex>> { e.as_ref().map(bind).transpose() };
         Ok(Bound {
-            conds: q.conds.iter().map(|c| Ok(Cond { ex: holds(bind(&c.ex)?), on: c.on })).collect::<Result<_>>()?,
+            conds: q
+                .conds
+                .iter()
+                .map(|c| Ok(Cond { ex: holds(bind(&c.ex)?), on: c.on }))
+                .collect::<Result<_>>()?,
             keys: list(&q.keys)?,
             aggs: q.aggs.iter().map(|a| Ok((list(&a.args)?, opt(&a.filter)?))).collect::<Result<_>>()?,
             having: opt(&q.having)?,

@@ -55,9 +55,7 @@ impl IndexBuild<'_, '_> {
             ColumnSource::Expr(_) => false,
         };
         same && self.a.affinity_ok(self.i, f)
-            && (matches!(f.op, Op::IsNull)
-                || rowid
-                || self.info.key.fields[field].coll == f.collation)
+            && (matches!(f.op, Op::IsNull) || rowid || self.info.key.fields[field].coll == f.collation)
     }
 
     /// Whether the fields so far are a whole unique key.
