@@ -645,6 +645,8 @@ impl Btree {
     /// Takes all changes of the transaction back, and goes on writing in it.
     pub fn rollback_changes(&self) -> Result<()> {
         if self.txn_state() != TxnState::Write {
+            // Nothing was changed, but savepoints may wait for the first change.
+            self.savepoints().set(0);
             return Ok(());
         }
         self.undo_with(|p| p.rollback_changes())?;

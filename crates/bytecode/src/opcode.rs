@@ -34,7 +34,7 @@ pub mod p5 {
     pub const MUST_EXIST: u16 = 1;
     /// `IdxInsert`: the entry is a row of a WITHOUT ROWID table.
     pub const IS_ROW: u16 = 128;
-    /// `IdxInsert`: into an automatic index.
+    /// `SorterInsert`, `SorterSort`: for an automatic index.
     pub const AUTO_INDEX: u16 = 64;
     /// `IdxInsert`: where there is an equal entry already, it stays.
     pub const KEEP: u16 = 2;

@@ -523,6 +523,9 @@ impl Codegen<'_> {
         let former = self.begin(l, Role::Filter);
         let n = columns.len();
         self.b.emit4(Opcode::OpenAutoindex, icur, n as i32 + 1, 0, P4::KeyInfo(key.clone()));
+        // Entries that come in order are appended, which takes less than finding a place for each.
+        let sorter = self.b.cursor();
+        self.b.emit4(Opcode::SorterOpen, sorter, n as i32 + 1, 0, P4::KeyInfo(key.clone()));
         if let Some(bloom) = bloom {
             self.b.emit(Opcode::FilterBegin, bloom, crate::filters::most_keys(l), 0);
         }
@@ -551,12 +554,18 @@ impl Codegen<'_> {
         }
         let record = self.b.temp();
         self.b.emit(Opcode::MakeRecord, first, n as i32 + 1, record);
-        self.b.emit4(Opcode::IdxInsert, icur, record, first, P4::Int(n as i64 + 1));
+        self.b.emit(Opcode::SorterInsert, sorter, record, 0);
         self.b.p5(p5::AUTO_INDEX);
         self.b.free_temp(record);
         self.b.place(next);
         self.b.emit(Opcode::Next, source, top as i32, 0);
         self.b.place(done);
+        let over = self.b.label();
+        self.b.jump(Opcode::SorterSort, sorter, over, 0);
+        self.b.p5(p5::AUTO_INDEX);
+        self.b.jump4(Opcode::SorterFill, sorter, over, icur, P4::Int(0));
+        self.b.place(over);
+        self.b.emit(Opcode::Close, sorter, 0, 0);
         self.resume(former);
         if let Some(at) = at {
             self.b.jump_here(at);

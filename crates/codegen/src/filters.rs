@@ -143,7 +143,7 @@ impl Codegen<'_> {
         let top = self.b.here();
         let place = Place::of_source(cursor, &l.source, table);
         self.at_place(l.source.id, place, |g| {
-            g.jump_unless_each(&mut l.filter.iter().filter(|e| is_own(e, l.source.id)), next)
+            g.jump_unless_each(&mut l.filter.iter().filter(|e| e.belongs_to(l.source.id)), next)
         })?;
         add(self, cursor)?;
         self.b.place(next);
@@ -169,10 +169,4 @@ fn column(l: &Level, c: &IndexColumn) -> Option<Expr> {
         affinity: table.columns[*k].affinity,
         collation: Collation::Binary,
     }))
-}
-
-fn is_own(e: &Expr, table: TableId) -> bool {
-    let mut own = true;
-    e.tables(&mut |t| own &= t == table);
-    own && !iolite_plan::has_subquery(e)
 }

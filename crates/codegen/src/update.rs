@@ -58,6 +58,12 @@ impl Codegen<'_> {
             // The trigger may have deleted or changed the row.
             self.reseek(w, old, w.next)?;
             self.read_again(w, c, new)?;
+        } else if t.calls_out {
+            // So may a function of the program.
+            self.reseek(w, old, w.next)?;
+            if c.old != OldRow::Patched {
+                self.read_again(w, c, new)?;
+            }
         }
         let writing =
             Writing { work: w, new, old: Some(old), tests: &c.tests, change: Some(c), clauses: None };

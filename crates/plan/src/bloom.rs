@@ -19,7 +19,8 @@ pub(crate) fn settle(levels: &mut [Level], worth: u64) {
     let early = levels.len() > 1 && !levels.iter().any(|l| l.source.join.right);
     for j in 0..levels.len() {
         let l = &levels[j];
-        let depth = if early { depth(levels, j, worth >> j & 1 != 0) } else { None };
+        // The outermost loop of a nested query, which may be over an automatic index, has no loop around it to ask earlier.
+        let depth = if early && j > 0 { depth(levels, j, worth >> j & 1 != 0) } else { None };
         let own = match &l.access {
             Access::Auto { eq, key, .. } => {
                 hashable(key, eq.len())
@@ -113,9 +114,9 @@ pub(crate) fn pays(l: &Level, lookups: f64) -> bool {
     let rows = table.rows.get();
     let known = rows != iolite_catalog::DEFAULT_ROWS;
     let own = |e: &Expr| {
-        let (mut own, mut any) = (true, false);
-        e.tables(&mut |t| (own, any) = (own && t == l.source.id, true));
-        own && any
+        let mut reads = false;
+        e.tables(&mut |_| reads = true);
+        reads && e.belongs_to(l.source.id)
     };
     known
         && rows * 2.0 <= lookups

@@ -226,6 +226,14 @@ impl Expr {
         });
     }
 
+    /// Whether each row of a table gives it one value, whenever in a run the row is read: what is kept of the table beyond a
+    /// row of another may depend on it. An aggregate here is that of a query around, and new with each of its groups.
+    pub fn belongs_to(&self, table: TableId) -> bool {
+        let mut own = !has_subquery(self) && !self.changes_by_call();
+        self.tables(&mut |t| own &= t == table);
+        own && !self.any(&mut |e| matches!(e, Expr::Agg(..) | Expr::Window(..)))
+    }
+
     /// Whether its value is the same for the whole run: no columns, no nested query, no changing function.
     pub fn is_constant(&self) -> bool {
         !self.any(&mut |e| match e {

@@ -24,7 +24,7 @@ use crate::window;
 use iolite_base::{Encoding, Error, Few, Result};
 use iolite_ext::{ConstraintOp, FunctionFlags, OrderUse};
 use iolite_sql::ast::CompoundOp;
-use iolite_value::{Collation, Value};
+use iolite_value::{Affinity, Collation, Value};
 use std::mem::swap;
 
 /// Plans queries; those nested in expressions go to the statement's list, by their numbers.
@@ -853,8 +853,14 @@ fn constants(core: &Core, terms: &[Term]) -> Vec<(TableId, i32)> {
         }
         for f in &t.forms {
             let fixed = match &f.op {
-                // What another sequence takes for equal may still have an order.
-                crate::terms::Op::Eq { .. } => f.collation.is_binary() && f.value.is_constant(),
+                // What another sequence takes for equal may still have an order, and so may what is converted to be equal.
+                crate::terms::Op::Eq { .. } => {
+                    let own = f.lhs.affinity();
+                    let as_stored = f.affinity <= Affinity::Blob
+                        || f.affinity == own
+                        || f.affinity.is_numeric() && own.is_numeric();
+                    as_stored && f.collation.is_binary() && f.value.is_constant()
+                }
                 crate::terms::Op::IsNull => true,
                 _ => false,
             };

@@ -570,6 +570,18 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
             if o.op != CmpOp::Eq || o.null_eq || is_column(column, fixed) {
                 continue;
             }
+            // A column of texts holds what the value becomes as a text, which is not the value where nothing else is converted.
+            let as_text = c.affinity == Affinity::Text && !o.affinity.is_numeric();
+            let (value, affinity) = match value {
+                Expr::Const(v) if as_text => {
+                    let mut v = v.clone();
+                    if Affinity::Text.apply(&mut v).is_err() {
+                        continue;
+                    }
+                    (Expr::Const(v), o.affinity)
+                }
+                _ => (value.clone(), if as_text { Affinity::Text } else { o.affinity }),
+            };
             let form = Form {
                 source,
                 column: Some(column.column),
@@ -577,14 +589,14 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
                 op: Op::Eq { null_ok: false },
                 value: value.clone(),
                 needs: 0,
-                affinity: o.affinity,
+                affinity,
                 collation: o.collation.clone(),
             };
             if terms.iter().chain(new.iter()).any(|t| t.says(&form)) {
                 continue;
             }
-            let (lhs, rhs) = (form.lhs.clone(), value.clone());
-            let expr = Expr::Compare(Box::new(Compare { lhs, rhs, ..(**o).clone() }));
+            let compare = Compare { lhs: form.lhs.clone(), rhs: value, affinity, ..(**o).clone() };
+            let expr = Expr::Compare(Box::new(compare));
             let (mask, forms) = (1 << source, vec![form]);
             new.push(Term {
                 expr,

@@ -537,7 +537,7 @@ impl Vm {
                 }
                 Opcode::SorterInsert => ops::sort::insert(self, i, env)?,
                 Opcode::SorterSort => {
-                    self.counters.sorts += 1;
+                    self.counters.sorts += u64::from(i.p5 & p5::AUTO_INDEX == 0);
                     if !ops::sort::sort(self, i)? {
                         pc = i.p2 as usize;
                     }

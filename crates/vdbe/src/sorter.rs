@@ -121,27 +121,19 @@ impl Sorter {
     }
 
     fn order(&mut self) -> Result<()> {
-        let (arena, key) = (&self.arena, &self.key);
-        let n = key.fields.len();
-        let mut failed = None;
-        let mut by_record = |a: &Entry, b: &Entry| {
-            let (x, y) = (&arena[a.at..a.at + a.len as usize], &arena[b.at..b.at + b.len as usize]);
-            compare::records(x, y, n, key).unwrap_or_else(|e| {
-                failed.get_or_insert(e);
-                Ordering::Equal
-            })
-        };
         if self.entries.len() < radix::MANY {
-            self.entries.sort_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| by_record(a, b)));
+            self.entries.sort_by_key(|e| e.prefix);
         } else {
             radix::sort(&mut self.entries, |e| e.prefix)?;
-            for equal in self.entries.chunk_by_mut(|a, b| a.prefix == b.prefix) {
-                if equal.len() > 1 {
-                    equal.sort_by(&mut by_record);
-                }
+        }
+        for equal in self.entries.chunk_by_mut(|a, b| a.prefix == b.prefix) {
+            if equal.len() > 1 {
+                let first = equal[0].prefix;
+                refine(&self.arena, &self.key, equal, 0)?;
+                equal.iter_mut().for_each(|e| e.prefix = first);
             }
         }
-        failed.map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Sorts and stands on the first record; `false` if there is none.
@@ -264,36 +256,85 @@ impl Spilled {
     }
 }
 
-/// An order-preserving 64-bit image of the first field: different prefixes decide, equal ones do not.
+/// Entries beyond which those of one prefix are sorted by that of the next field.
+const REFINED: usize = 8;
+
+/// Sorts entries whose images of `field` are equal, and whose fields before it are. Where the images are all that there is to
+/// the field, those of the next one decide.
+fn refine(arena: &[u8], key: &KeyInfo, equal: &mut [Entry], field: usize) -> Result<()> {
+    let n = key.fields.len();
+    let record = |e: &Entry| &arena[e.at..e.at + e.len as usize];
+    let mut whole = equal.len() > REFINED;
+    if whole {
+        for e in equal.iter() {
+            whole &= image(key, record(e), field)?.1;
+        }
+    }
+    if !whole {
+        let mut failed = None;
+        equal.sort_by(|a, b| {
+            compare::records(record(a), record(b), n, key).unwrap_or_else(|e| {
+                failed.get_or_insert(e);
+                Ordering::Equal
+            })
+        });
+        return failed.map_or(Ok(()), Err);
+    }
+    if field + 1 >= n {
+        return Ok(());
+    }
+    for e in equal.iter_mut() {
+        e.prefix = image(key, record(e), field + 1)?.0;
+    }
+    equal.sort_by_key(|e| e.prefix);
+    for same in equal.chunk_by_mut(|a, b| a.prefix == b.prefix) {
+        if same.len() > 1 {
+            refine(arena, key, same, field + 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// The image of a record's first field.
 fn prefix(key: &KeyInfo, rec: &[u8]) -> Result<u64> {
-    let Some(field) = key.fields.first() else { return Ok(0) };
+    Ok(image(key, rec, 0)?.0)
+}
+
+/// An order-preserving 64-bit image of a field: different images decide. Equal ones do, too, if both say that they are all that
+/// there is to the field.
+fn image(key: &KeyInfo, rec: &[u8], k: usize) -> Result<(u64, bool)> {
+    let Some(field) = key.fields.get(k) else { return Ok((0, false)) };
     let mut h = record::Header::new(rec)?;
-    let Some((t, bytes)) = h.next(rec)? else { return Ok(0) };
+    for _ in 0..k {
+        h.next(rec)?;
+    }
+    let Some((t, bytes)) = h.next(rec)? else { return Ok((0, false)) };
     let real = |r: f64| {
         let bits = r.to_bits();
         let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
         1 << 62 | ordered >> 2
     };
-    let p = match t {
-        0 => {
-            if field.nulls_large {
-                u64::MAX
-            } else {
-                0
-            }
+    // An integer of 48 bits leaves the last bits of a real alone.
+    const EXACT: i64 = 1 << 48;
+    let (p, whole) = match t {
+        0 => (if field.nulls_large { u64::MAX } else { 0 }, true),
+        7 => (real(record::read_real(bytes) + 0.0), false),
+        1..=9 => {
+            let v = record::read_int(t, bytes).unwrap_or(0);
+            (real(v as f64), (-EXACT..=EXACT).contains(&v))
         }
-        7 => real(record::read_real(bytes) + 0.0),
-        1..=9 => real(record::read_int(t, bytes).unwrap_or(0) as f64),
         _ => {
             let class: u64 = if t & 1 == 1 { 2 } else { 3 };
             if class == 2 && field.coll != Collation::Binary {
-                return Ok(if field.desc { !(2 << 62) } else { 2 << 62 });
+                (2 << 62, false)
+            } else {
+                let mut b = [0u8; 8];
+                let n = bytes.len().min(8);
+                b[..n].copy_from_slice(&bytes[..n]);
+                // Seven bytes are there as a whole, unless they might be the zeros of a shorter one.
+                (class << 62 | u64::from_be_bytes(b) >> 2, bytes.len() < 8 && !bytes.contains(&0))
             }
-            let mut b = [0u8; 8];
-            let n = bytes.len().min(8);
-            b[..n].copy_from_slice(&bytes[..n]);
-            class << 62 | u64::from_be_bytes(b) >> 2
         }
     };
-    Ok(if field.desc { !p } else { p })
+    Ok((if field.desc { !p } else { p }, whole))
 }

@@ -4,6 +4,7 @@
 mod arrays;
 mod handles;
 mod images;
+mod interfering;
 mod programs;
 mod python;
 mod sessions;

@@ -261,24 +261,31 @@ fn transaction(g: &mut Gen<'_>, autocommit: bool) -> Stmt {
     let r = g.rng.below(100);
     if autocommit {
         return match r {
-            0..=69 => plain(
+            0..=49 => plain(
                 "begin",
                 g.one(&["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "BEGIN DEFERRED TRANSACTION"]),
             ),
-            70..=94 => plain("savepoint", "SAVEPOINT s1".into()),
+            50..=94 => plain("savepoint", "SAVEPOINT s1".into()),
             95..=96 => plain("commit", "COMMIT".into()),
             _ => plain("release", "RELEASE s1".into()),
         };
     }
     match r {
-        0..=29 => plain("commit", g.one(&["COMMIT", "END"])),
-        30..=44 => plain("rollback", "ROLLBACK".into()),
-        45..=64 => plain("savepoint", g.one(&["SAVEPOINT s1", "SAVEPOINT s2", "SAVEPOINT S1"])),
-        65..=79 => plain(
+        0..=19 => plain("commit", g.one(&["COMMIT", "END"])),
+        20..=29 => plain("rollback", "ROLLBACK".into()),
+        30..=57 => {
+            plain("savepoint", g.one(&["SAVEPOINT s1", "SAVEPOINT s2", "SAVEPOINT s3", "SAVEPOINT S1"]))
+        }
+        58..=83 => plain(
             "rollback to",
-            g.one(&["ROLLBACK TO s1", "ROLLBACK TO s2", "ROLLBACK TRANSACTION TO SAVEPOINT s1"]),
+            g.one(&[
+                "ROLLBACK TO s1",
+                "ROLLBACK TO s2",
+                "ROLLBACK TO s3",
+                "ROLLBACK TRANSACTION TO SAVEPOINT s1",
+            ]),
         ),
-        80..=97 => plain("release", g.one(&["RELEASE s1", "RELEASE SAVEPOINT s2"])),
+        84..=97 => plain("release", g.one(&["RELEASE s1", "RELEASE SAVEPOINT s2", "RELEASE s3"])),
         _ => plain("begin", "BEGIN".into()),
     }
 }

@@ -240,7 +240,7 @@ impl Transaction {
         let end_read = self.running.get() <= 1;
         self.undone.set(self.undone.get().wrapping_add(1));
         // Marks of statements that are running are gone, too.
-        self.statement_marks.set(0);
+        self.forget_statement_marks();
         let schemas = self.cookies(c);
         for b in c.open_trees() {
             b.trip_writers();

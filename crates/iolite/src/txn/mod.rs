@@ -82,6 +82,9 @@ pub(crate) struct Transaction {
     savepoint_began: Cell<bool>,
     /// Marks of statements, above the named ones.
     statement_marks: Cell<usize>,
+    /// Those of them whose statements have ended, while statements that began later go on: they lie below the marks of these,
+    /// and stay until then.
+    ended_marks: RefCell<Vec<usize>>,
     /// Rises when changes are taken back, all or to a savepoint: statements that were writing then stop.
     undone: Cell<u32>,
     /// Statements between their first step and their end.
@@ -412,7 +415,7 @@ impl Transaction {
         assert!(!self.savepoint_began.get() || named > 0, "the savepoint that began is the first one");
         assert!(self.writing.get() <= self.running.get(), "who writes runs");
         assert!(
-            self.statement_marks.get() <= self.writing.get() as usize,
+            self.statement_marks.get() <= self.writing.get() as usize + self.ended_marks.borrow().len(),
             "a mark is of a statement that writes"
         );
         assert!(somewhere || self.participants.borrow().is_empty(), "participants are in a transaction");

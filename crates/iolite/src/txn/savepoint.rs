@@ -5,13 +5,19 @@
 use super::{Savepoint, State, Transaction};
 use crate::connection::Inner;
 use iolite_base::{Code, Error, Result};
-use iolite_btree::{Btree, TxnState};
+use iolite_btree::Btree;
 use std::cell::Cell;
 
 impl Transaction {
     /// How many marks there are, those of statements included.
     pub fn depth(&self) -> usize {
         self.named_marks() + self.statement_marks.get()
+    }
+
+    /// All marks of statements are gone.
+    pub(super) fn forget_statement_marks(&self) {
+        self.statement_marks.set(0);
+        self.ended_marks.borrow_mut().clear();
     }
 
     fn named_marks(&self) -> usize {
@@ -107,7 +113,7 @@ impl Transaction {
         let n = at.checked_sub(self.savepoint_began.get() as usize);
         self.undone.set(self.undone.get().wrapping_add(1));
         // Those of statements lie above the named ones.
-        self.statement_marks.set(0);
+        self.forget_statement_marks();
         let schemas = self.cookies(c);
         if let Err(e) = self.undo_to(c, n) {
             // Neither done nor undone: only the whole can be taken back now.
@@ -135,8 +141,7 @@ impl Transaction {
             match n {
                 Some(n) => b.savepoint_rollback(n)?,
                 // The locks stay: nobody may write before this transaction goes on.
-                None if b.txn_state() == TxnState::Write => b.rollback_changes()?,
-                None => {}
+                None => b.rollback_changes()?,
             }
         }
         Ok(())

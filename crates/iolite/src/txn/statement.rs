@@ -120,31 +120,47 @@ impl Transaction {
             self.by_pragma.set(self.by_pragma.get().min(n));
         }
         let Some(n) = run.mark else { return Ok(()) };
-        let mut result = Ok(());
-        let mut then = |r: Result<()>| {
-            if result.is_ok() {
-                result = r;
-            }
-            result.is_ok()
-        };
-        for b in c.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
-            if fails && then(Ok(())) {
-                then(b.savepoint_rollback(n));
-            }
-            then(b.savepoint_release(n));
-        }
-        self.statement_marks.set(self.statement_marks.get().saturating_sub(1));
+        let undone = if fails { self.back_to_mark(c, n) } else { Ok(()) };
+        self.ended_marks.borrow_mut().push(n);
+        let closed = self.close_ended_marks(c, undone.is_ok());
         self.check();
-        if fails && then(Ok(())) {
-            then(self.tell_marked(n as i32, |p, n| p.rollback_to(n)));
-        }
-        if then(Ok(())) {
-            then(self.tell_marked(n as i32, |p, n| p.release(n)));
-        }
-        if fails && then(Ok(())) {
+        undone.and(closed)?;
+        if fails {
             c.check_schemas();
         }
-        result
+        Ok(())
+    }
+
+    /// Takes back what was changed since mark `n`. The marks above it are of statements that go on.
+    fn back_to_mark(&self, c: &Inner, n: usize) -> Result<()> {
+        let databases = c.databases.borrow();
+        let trees = || databases.iter().filter_map(|d| d.btree.as_ref());
+        trees().try_for_each(|b| b.savepoint_rollback(n))?;
+        let top = self.depth() - 1;
+        if top > n {
+            trees().try_for_each(|b| b.savepoint_open(top))?;
+        }
+        drop(databases);
+        self.tell_marked(n as i32, |p, n| p.rollback_to(n))
+    }
+
+    /// Closes the marks of statements that have ended, from the top, as far as no others lie above. `told`: participants hear
+    /// of it.
+    fn close_ended_marks(&self, c: &Inner, told: bool) -> Result<()> {
+        let mut result = Ok(());
+        loop {
+            let top = self.depth().wrapping_sub(1);
+            let ended = self.ended_marks.borrow().iter().position(|n| *n == top);
+            let Some(k) = ended else { return result };
+            self.ended_marks.borrow_mut().swap_remove(k);
+            self.statement_marks.set(self.statement_marks.get().saturating_sub(1));
+            for b in c.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
+                result = result.and(b.savepoint_release(top));
+            }
+            if told && result.is_ok() {
+                result = self.tell_marked(top as i32, |p, n| p.release(n));
+            }
+        }
     }
 
     /// A statement that has ended leaves. `reads`: it had begun to read or write databases.

@@ -66,6 +66,7 @@ impl Pager {
     /// Takes back what the transaction has changed, and stays the writer: nobody else can have written when it goes on.
     pub fn rollback_changes(&mut self) -> Result<()> {
         if self.state < State::WriterCacheMod || self.is_inherited() {
+            self.undo.release(self.base_level());
             return Ok(());
         }
         debug_assert!(self.state < State::WriterFinished);

@@ -4,7 +4,7 @@ use crate::pager::{Kind, Pager, State};
 use crate::table::{DIRTY, DONT_WRITE};
 use crate::types::*;
 use crate::wal::{Role, Snapshot};
-use iolite_base::{Code, Pgno, Result};
+use iolite_base::{Code, Pgno, Result, alloc};
 use iolite_os::LockLevel;
 use std::time::Duration;
 
@@ -167,6 +167,14 @@ impl Pager {
     }
 
     pub(super) fn undo_to(&mut self, level: usize) -> Result<()> {
+        match self.kind {
+            Kind::File => self.restore_images(level),
+            // Nothing but these images can take the changes back.
+            _ => alloc::promised(|| self.restore_images(level)),
+        }
+    }
+
+    fn restore_images(&mut self, level: usize) -> Result<()> {
         self.epoch += 1;
         self.serial += 1;
         let size = self.undo.db_size(level);

@@ -91,16 +91,11 @@ impl Accesses<'_> {
         }
         // The index outlives a row of an outer query: what it leaves out must not depend on one.
         let own = self.sources[i].id;
-        let alone = |e: &Expr| {
-            let mut alone = !crate::expr::has_subquery(e);
-            e.tables(&mut |t| alone &= t == own);
-            alone
-        };
         let filter: Vec<Expr> = self
             .terms
             .iter()
             .filter(|t| self.applies(t, i) && (!t.derived || t.narrows.is_some()))
-            .filter(|t| t.mask & !(1 << i) == 0 && alone(&t.expr))
+            .filter(|t| t.mask & !(1 << i) == 0 && t.expr.belongs_to(own))
             .map(|t| t.expr.clone())
             .collect();
         let key = iolite_value::KeyInfo { enc: self.env.encoding, fields, columns: n };

@@ -49,6 +49,9 @@ pub struct Target {
     pub keys: Keys,
     /// It is a virtual table.
     pub virtual_table: Option<Rc<Connected>>,
+    /// The statement calls functions of the program, which may change the table themselves: a row is sought and read again
+    /// once its new values are there.
+    pub calls_out: bool,
 }
 
 impl Target {
@@ -260,6 +263,7 @@ impl Binder<'_> {
             binding,
             keys: Keys::default(),
             virtual_table: None,
+            calls_out: false,
         })
     }
 
@@ -418,6 +422,7 @@ impl Binder<'_> {
                     binding: None,
                     keys: Keys::default(),
                     virtual_table: None,
+                    calls_out: false,
                 };
                 Ok((target, Some(query)))
             }
@@ -473,7 +478,7 @@ impl Binder<'_> {
             Some((db, t)) if self.asks() => !self.ask(Action::Insert, Some(&t.name), None, Some(db))?,
             _ => false,
         };
-        let target = self.open_target(&s.table, Event::Insert, &[])?.0;
+        let mut target = self.open_target(&s.table, Event::Insert, &[])?.0;
         let t = target.table.clone();
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
@@ -583,6 +588,7 @@ impl Binder<'_> {
         if let Rows::Row(r) = &mut rows {
             r.shrink_to_fit();
         }
+        target.calls_out = self.calls_out.get();
         Ok(Insert { target, columns, rowid, rows, or: s.or, upserts, returning, out })
     }
 
@@ -741,7 +747,7 @@ impl Binder<'_> {
         if !s.order_by.is_empty() || s.limit.is_some() {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
-        let (target, view) = self.open_target(&s.table, Event::Update, &s.sets)?;
+        let (mut target, view) = self.open_target(&s.table, Event::Update, &s.sets)?;
         known_index(&target.table, &s.indexed)?;
         let asks = self.asks();
         if asks {
@@ -789,6 +795,7 @@ impl Binder<'_> {
             self.end_change()?;
         }
         let (returning, out) = self.returning_of("UPDATE", &s.returning, &target)?;
+        target.calls_out = self.calls_out.get();
         Ok(Update { target, sets, rows, or: s.or, returning, out })
     }
 

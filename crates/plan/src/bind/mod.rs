@@ -25,6 +25,7 @@ use iolite_catalog::{Catalog, Table};
 use iolite_ext::{Registry, VirtualTable};
 use iolite_sql::ast;
 use iolite_value::{Collation, KeyInfo};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// What binding needs to know of the world.
@@ -144,6 +145,8 @@ pub struct Binder<'a> {
     /// The occurrences of virtual tables: they may overload functions.
     virtual_tables: Vec<(TableId, Rc<dyn VirtualTable>)>,
     asked: authorize::Asked,
+    /// A function of the program was named.
+    calls_out: Cell<bool>,
     /// Where names of tables and columns stand in `text`, if somebody wants to know: for renaming.
     pub log: Option<Vec<NameUse>>,
     /// With `log`: where names in double quotes stand that name nothing, and so are texts.
@@ -292,6 +295,7 @@ impl<'a> Binder<'a> {
             excluded: None,
             virtual_tables: Vec::new(),
             asked: authorize::Asked::default(),
+            calls_out: Cell::new(false),
             log: None,
             quoted: Vec::new(),
         }
@@ -401,11 +405,13 @@ impl<'a> Binder<'a> {
             excluded: None,
             virtual_tables: Vec::new(),
             asked: std::mem::take(&mut self.asked),
+            calls_out: self.calls_out.clone(),
             log: None,
             quoted: Vec::new(),
         };
         let out = f(&mut inner);
         self.asked = std::mem::take(&mut inner.asked);
+        self.calls_out = inner.calls_out;
         self.next_table = inner.next_table;
         self.next_agg = inner.next_agg;
         self.next_sub = inner.next_sub;

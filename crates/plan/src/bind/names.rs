@@ -327,6 +327,9 @@ impl Binder<'_> {
     /// The function to call, or SQLite's complaint.
     pub(crate) fn function(&self, name: &Name, args: usize) -> Result<Rc<iolite_ext::Function>> {
         if let Some(f) = self.env.registry.function(&name.text, args) {
+            if matches!(f.imp, Implementation::User(_)) {
+                self.calls_out.set(true);
+            }
             return if self.trusts(&f) { Ok(f) } else { Err(untrusted_use(&name.text)) };
         }
         if self.log.is_some() && !self.env.registry.has_function(&name.text) {

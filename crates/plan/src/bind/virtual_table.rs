@@ -95,6 +95,7 @@ impl Binder<'_> {
             binding: None,
             keys: Keys::default(),
             virtual_table: Some(c),
+            calls_out: false,
         })
     }
 

@@ -6,7 +6,7 @@ use crate::machine::Vm;
 use crate::sorter::Sorter;
 use iolite_base::{Buf, Code, Result};
 use iolite_btree::Ordered;
-use iolite_bytecode::{Insn, P4};
+use iolite_bytecode::{Insn, P4, p5};
 use iolite_value::Value;
 
 fn sorter(vm: &mut Vm, n: i32) -> Result<&mut Sorter> {
@@ -43,6 +43,7 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         }
         s.spill()?;
     }
+    vm.counters.auto_index_rows += u64::from(i.p5 & p5::AUTO_INDEX != 0);
     match &vm.f.regs[i.p2 as usize] {
         Value::Blob(b, _) => s.insert(b),
         _ => Err(Code::Internal.into()),

@@ -197,9 +197,6 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         }
     }
     t.cache.reset();
-    if i.p5 & p5::AUTO_INDEX != 0 {
-        vm.counters.auto_index_rows += 1;
-    }
     if i.p5 & p5::IS_ROW != 0 && i.p5 & p5::COUNT_CHANGE != 0 {
         vm.changes += 1;
         vm.total_changes += 1;

@@ -201,7 +201,9 @@ impl Rows {
             return s.next(to, env);
         }
         while self.at == self.settled {
-            if self.known == self.sorted {
+            // The end of the list decides values that the rows known left open.
+            let ends = self.whole && self.settled < self.known;
+            if self.known == self.sorted && !ends {
                 self.rest();
                 return Ok(false);
             }
