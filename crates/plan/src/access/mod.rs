@@ -269,8 +269,12 @@ impl Accesses<'_> {
         }
         if forced.is_none() {
             self.or_access(i, table, rows, out)?;
+            let has_key = out.iter().any(|c| c.one_row);
             if rows > 10.0 && s.indexed != ast::Indexed::Not {
                 self.auto_index(i, rows, false, out);
+                // What a constant finds is thought to be few rows, for which nothing speaks: some other table would be put before
+                // it, only for it to be sought.
+                out.retain(|c| !(has_key && c.needs == 0 && matches!(c.access, Access::Auto { .. })));
                 without_needless(out);
             }
         }
