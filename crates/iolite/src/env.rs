@@ -221,6 +221,10 @@ impl Env for Running {
         interrupted(&self.conn)
     }
 
+    fn check_after(&self, steps: usize) -> Result<()> {
+        interrupted_after(&self.conn, steps)
+    }
+
     fn watches_before(&self) -> bool {
         self.conn.preupdate.any()
     }
@@ -282,9 +286,9 @@ impl Inner {
         name.unwrap_or_else(|| "main".into())
     }
 
-    /// An error if what runs shall stop.
-    pub fn check_interrupt(&self) -> Result<()> {
-        interrupted(self)
+    /// An error if what runs shall stop after work that stands for so many instructions.
+    pub fn check_after(&self, steps: usize) -> Result<()> {
+        interrupted_after(self, steps)
     }
 }
 
@@ -347,6 +351,15 @@ impl Inner {
 pub(crate) fn pages_read(conn: &Inner) -> u64 {
     let databases = conn.databases.borrow();
     databases.iter().filter_map(|d| d.btree.as_ref()).map(|b| b.cache_stats(false).misses).sum()
+}
+
+/// Whether the running statement shall stop after work that stands for so many instructions, and that no program counts: who
+/// wants to be asked more rarely is not asked each time.
+pub(crate) fn interrupted_after(conn: &Inner, steps: usize) -> Result<()> {
+    let every = conn.progress_every.get() as usize;
+    let done = conn.uncounted.get() + steps;
+    conn.uncounted.set(if done < every { done } else { 0 });
+    if done < every && !conn.interrupt.load(Ordering::Relaxed) { Ok(()) } else { interrupted(conn) }
 }
 
 /// Whether the running statement shall stop: an error then.
