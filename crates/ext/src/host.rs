@@ -104,6 +104,19 @@ pub trait Host {
     fn now_julian_ms(&self) -> i64;
     /// The local time zone's offset from UTC, in seconds, at a moment given in seconds since 1970 (UTC).
     fn local_offset(&self, unix_seconds: i64) -> Result<i64>;
+    /// An error, if the statement that is running shall stop (`sqlite3_interrupt`, progress handler). Work that takes long asks now and
+    /// then.
+    fn check_interrupt(&self) -> Result<()>;
+    /// The same after work that stands for so many instructions, and that no program counts: a progress handler that is to be
+    /// asked rarely is not asked each time.
+    fn check_after(&self, steps: usize) -> Result<()> {
+        let _ = steps;
+        self.check_interrupt()
+    }
+    /// How many threads work may use that takes long, its own among them.
+    fn threads(&self) -> usize {
+        1
+    }
     /// Fills `out` with random bytes.
     fn random(&self, out: &mut [u8]);
     /// Prepares a statement to be run within the present one: it takes part in its transaction and savepoint, its changes are
@@ -133,6 +146,11 @@ pub trait Host {
     /// the present transaction has changed them; then the note stays what it was. What is found is right for as long as the
     /// statement runs that asks, and does not write.
     fn changed_since(&self, _database: &str, _tables: &[WasRead], _note: &mut ReadNote) -> Option<Changes> {
+        None
+    }
+    /// What differs between the state of which `note` is and what is read now, with all that the present transaction has changed. The note stays what
+    /// it was. `None`: that cannot be told.
+    fn changed_within(&self, _database: &str, _tables: &[WasRead], _note: &ReadNote) -> Option<Changes> {
         None
     }
     /// Reads bytes of a text or blob where it is stored, from `offset` on: the value in `(database, table, column)` of a row.

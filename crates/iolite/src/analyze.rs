@@ -11,6 +11,7 @@ use iolite_base::{Error, Result, raw_text};
 use iolite_btree::{Cursor, TreeKind};
 use iolite_bytecode::Program;
 use iolite_catalog::{ColumnSource, Index, IndexColumn, Table};
+use iolite_ext::Host;
 use iolite_plan::bind::index_key;
 use iolite_sql::ast::QualifiedName;
 use iolite_sql::print::{quote_name, quote_text};

@@ -9,6 +9,7 @@ use crate::run::{nested_rows, program_rows, with_env};
 use iolite_base::{Code, Error, Result, varint};
 use iolite_btree::{Btree, TreeKind};
 use iolite_catalog::{Index, Table};
+use iolite_ext::Host;
 use iolite_plan::bind::{Connector, index_key};
 use iolite_sql::print::{expr, quote_name};
 use iolite_value::{Affinity, KeyInfo, Value, compare, record};

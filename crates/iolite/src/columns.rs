@@ -17,7 +17,7 @@ pub(crate) use {engine::*, executor::choose, size::Growth};
 use std::sync::OnceLock;
 
 /// `PRAGMA threads` asks for no more.
-const MOST_THREADS: usize = 64;
+pub(crate) const MOST_THREADS: usize = 64;
 
 /// As many threads as the machine runs at once. Asked once in a process: the answer is found in several files, and
 /// programs that open a connection for each request would read them each time.

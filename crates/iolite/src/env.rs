@@ -56,6 +56,9 @@ connection_answers! {
     encoding() -> Encoding;
     now_julian_ms() -> i64;
     local_offset(unix_seconds: i64) -> Result<i64>;
+    check_interrupt() -> Result<()>;
+    check_after(steps: usize) -> Result<()>;
+    threads() -> usize;
     random(out: &mut [u8]);
     opener() -> usize;
     prepare(sql: &str) -> Result<Box<dyn NestedStatement>>;
@@ -217,14 +220,6 @@ impl Env for Running {
         self.conn.last_rowid.set(rowid);
     }
 
-    fn check_interrupt(&self) -> Result<()> {
-        interrupted(&self.conn)
-    }
-
-    fn check_after(&self, steps: usize) -> Result<()> {
-        interrupted_after(&self.conn, steps)
-    }
-
     fn watches_before(&self) -> bool {
         self.conn.preupdate.any()
     }
@@ -284,11 +279,6 @@ impl Inner {
     fn schema_name(&self, db: usize) -> Rc<str> {
         let name = self.catalog.borrow().schemas.get(db).map(|s| s.name.clone());
         name.unwrap_or_else(|| "main".into())
-    }
-
-    /// An error if what runs shall stop after work that stands for so many instructions.
-    pub fn check_after(&self, steps: usize) -> Result<()> {
-        interrupted_after(self, steps)
     }
 }
 

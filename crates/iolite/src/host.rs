@@ -52,6 +52,18 @@ impl Host for Inner {
         Ok(self.vfs.clock().local_offset(unix_seconds))
     }
 
+    fn check_interrupt(&self) -> Result<()> {
+        crate::env::interrupted(self)
+    }
+
+    fn check_after(&self, steps: usize) -> Result<()> {
+        crate::env::interrupted_after(self, steps)
+    }
+
+    fn threads(&self) -> usize {
+        usize::try_from(self.settings.threads()).unwrap_or(0).clamp(1, crate::columns::MOST_THREADS)
+    }
+
     fn random(&self, out: &mut [u8]) {
         self.random.borrow_mut().fill(out, self.vfs.entropy());
     }
@@ -66,6 +78,10 @@ impl Host for Inner {
 
     fn changed_since(&self, database: &str, tables: &[WasRead], note: &mut ReadNote) -> Option<Changes> {
         self.changes_of(self.database_number(database).ok()?, tables, note)
+    }
+
+    fn changed_within(&self, database: &str, tables: &[WasRead], note: &ReadNote) -> Option<Changes> {
+        self.changes_within(self.database_number(database).ok()?, tables, note)
     }
 
     fn page(&self, database: &str, number: u32) -> Result<Option<Vec<u8>>> {

@@ -5,7 +5,8 @@
 //! Trees are first looked for when the state has changed: as long as it has not, a note costs nothing.
 //!
 //! What always holds: a note is of a committed state. Within a transaction that writes it is of the state at which that began, and there is an
-//! answer only where the transaction has changed no page of the trees. Nothing here knows what is kept.
+//! answer only where the transaction has changed no page of the trees; otherwise it can be asked what differs from a note, which stays what it
+//! was. Nothing here knows what is kept.
 
 use crate::connection::Inner;
 use iolite_base::{Pgno, Result};
@@ -32,6 +33,14 @@ struct Tree {
     extent: Option<Rc<Extent>>,
 }
 
+fn told(changed: RowsChanged) -> Changed {
+    match changed {
+        RowsChanged::Nothing => Changed::Nothing,
+        RowsChanged::Some(rows) => Changed::Rows(rows),
+        RowsChanged::All => Changed::All,
+    }
+}
+
 impl Inner {
     /// See [`iolite_ext::Host::changed_since`].
     pub(crate) fn changes_of(&self, db: usize, tables: &[WasRead], note: &mut ReadNote) -> Option<Changes> {
@@ -48,6 +57,32 @@ impl Inner {
         let (new, changes) = self.follow(&b, db, tables, known, (mark, &own)).ok()??;
         *note = Some(Box::new(new));
         Some(changes)
+    }
+
+    /// See [`iolite_ext::Host::changed_within`].
+    pub(crate) fn changes_within(&self, db: usize, tables: &[WasRead], note: &ReadNote) -> Option<Changes> {
+        let b = self.btree_of(db).ok()?;
+        let known = note.as_ref().and_then(|n| n.downcast_ref::<Note>())?;
+        let (began, own) = b.began_from().filter(|f| f.1.len() <= MOST_OWN)?;
+        if known.page_size != b.page_size() || known.trees.len() != tables.len() {
+            return None;
+        }
+        let mut pages = own;
+        if known.mark != began {
+            pages.extend(b.changed_since(&known.mark).ok()??);
+        }
+        let mut all = Vec::with_capacity(tables.len());
+        for (t, then) in tables.iter().zip(&known.trees) {
+            if self.root_of(db, &t.table).ok()?? != then.root {
+                return None;
+            }
+            let changed = match then.extent.as_ref().filter(|e| e.is_for(&b, t.longest)) {
+                Some(e) => e.follow(&b, &pages, true),
+                None => Rc::new(Extent::read(&b, then.root, t.longest).ok()?).follow(&b, &pages, false),
+            };
+            all.push(told(changed.ok()?.1));
+        }
+        Some(Changes::Tables(all))
     }
 
     fn follow(
@@ -96,11 +131,7 @@ impl Inner {
                 extent = Some(e);
             }
             new.trees.push(Tree { root, extent });
-            all.push(match changed {
-                RowsChanged::Nothing => Changed::Nothing,
-                RowsChanged::Some(rows) => Changed::Rows(rows),
-                RowsChanged::All => Changed::All,
-            });
+            all.push(told(changed));
         }
         if tables.is_empty() {
             // The database as a whole.

@@ -68,10 +68,6 @@ pub trait Env: Host {
     fn settle_changes(&self, n: i64, more: i64);
     /// Sets `last_insert_rowid()`.
     fn set_last_insert_rowid(&self, rowid: i64);
-    /// Whether the statement shall stop: `sqlite3_interrupt`, progress handler. Asked now and then.
-    fn check_interrupt(&self) -> Result<()>;
-    /// The same after work that stands for so many instructions, and that no program counts.
-    fn check_after(&self, steps: usize) -> Result<()>;
     /// Whether all foreign keys are deferred: `PRAGMA defer_foreign_keys`.
     fn defers_keys(&self) -> bool;
     /// Violations of deferred foreign keys in the transaction.

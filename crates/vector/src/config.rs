@@ -12,7 +12,11 @@ const MOST_AUXILIARY: usize = 16;
 /// The largest number of rows that a chunk has room for.
 pub(crate) const MOST_CHUNK: usize = 4096;
 /// The largest number that an option of an index can have.
-const MOST_LISTS: usize = 1 << 30;
+const MOST_OPTION: usize = 1 << 30;
+/// The largest breadth of a graph's walk.
+pub(crate) const MOST_EF: usize = 4096;
+/// Of so many rows an index is made, where the definition does not say it.
+const TRAIN: usize = 16_384;
 
 /// Where no `chunk_size` is given and a column has an index, a chunk has room for about so many bytes of vectors: the few that a search
 /// measures are read one by one, each by way of its chunk's overflow pages.
@@ -29,6 +33,26 @@ pub(crate) struct Ivf {
     pub train: usize,
 }
 
+/// The options of `index=hnsw(...)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hnsw {
+    /// A node has so many links on each level, and twice as many on the lowest.
+    pub m: usize,
+    /// The breadth of the walk that looks for the neighbours of a new node.
+    pub ef_construction: usize,
+    /// The breadth of a search that does not say how broad it is.
+    pub ef_search: usize,
+    /// Rows are linked when the table has more than so many; 0: only when `rebuild` asks for it.
+    pub train: usize,
+}
+
+/// An index of a column of vectors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Index {
+    Ivf(Ivf),
+    Hnsw(Hnsw),
+}
+
 /// A column of vectors.
 #[derive(Clone, Debug)]
 pub(crate) struct VectorColumn {
@@ -36,13 +60,29 @@ pub(crate) struct VectorColumn {
     pub kind: Kind,
     pub dimensions: usize,
     pub metric: Metric,
-    pub index: Option<Ivf>,
+    pub index: Option<Index>,
 }
 
 impl VectorColumn {
     /// The bytes of one.
     pub fn bytes(&self) -> usize {
         self.kind.bytes(self.dimensions)
+    }
+
+    /// The options of its inverted lists, if it has some.
+    pub fn lists(&self) -> Option<Ivf> {
+        match self.index {
+            Some(Index::Ivf(ivf)) => Some(ivf),
+            _ => None,
+        }
+    }
+
+    /// The options of its graph, if it has one.
+    pub fn graph(&self) -> Option<Hnsw> {
+        match self.index {
+            Some(Index::Hnsw(hnsw)) => Some(hnsw),
+            _ => None,
+        }
     }
 }
 
@@ -95,8 +135,10 @@ pub(crate) enum Column {
     Auxiliary(usize),
     Distance,
     K,
-    /// Of a table with an index: how many lists a search looks at.
+    /// Of a table with inverted lists: how many of them a search looks at.
     Probes,
+    /// Of a table with a graph: how broad a search is.
+    Ef,
     /// Of a table with an index, by the table's name: what is inserted into it is a command.
     Command,
 }
@@ -210,12 +252,13 @@ fn vector_column(arg: &str, t: &[Token<'_>]) -> Result<Option<VectorColumn>> {
         if key.eq_ignore_ascii_case("index") {
             index = match &*value {
                 "none" => None,
-                "ivf" => match ivf_options(&mut rest) {
-                    Some(options) => Some(options),
-                    None => return broken(),
-                },
+                "ivf" => ivf_options(&mut rest),
+                "hnsw" => hnsw_options(&mut rest),
                 _ => return broken(),
             };
+            if index.is_none() && value != "none" {
+                return broken();
+            }
             continue;
         }
         if !key.eq_ignore_ascii_case("distance_metric") {
@@ -235,23 +278,20 @@ fn vector_column(arg: &str, t: &[Token<'_>]) -> Result<Option<VectorColumn>> {
     Ok(Some(VectorColumn { name: (*name).into(), kind, dimensions, metric, index }))
 }
 
-/// The options in parentheses behind `ivf`, which are taken from the front of `rest`; none: they cannot be read.
-fn ivf_options(rest: &mut &[Token<'_>]) -> Option<Ivf> {
-    let mut ivf = Ivf { lists: 0, probes: 32, train: 16_384 };
-    let Some((Token::Sign(b'('), mut inner)) = rest.split_first() else { return Some(ivf) };
+/// The options in parentheses behind the name of an index, which are taken from the front of `rest`, each handed to `set`, which says whether
+/// there is such a one; none: they cannot be read.
+fn index_options(rest: &mut &[Token<'_>], mut set: impl FnMut(&str, usize) -> bool) -> Option<()> {
+    let Some((Token::Sign(b'('), mut inner)) = rest.split_first() else { return Some(()) };
     loop {
         match inner {
             [Token::Sign(b')'), more @ ..] => {
                 *rest = more;
-                return Some(ivf);
+                return Some(());
             }
             [Token::Word(key), Token::Sign(b'='), Token::Number(n), more @ ..] => {
-                let n: usize = n.parse().ok().filter(|n| *n <= MOST_LISTS)?;
-                match &*key.to_ascii_lowercase() {
-                    "lists" => ivf.lists = n,
-                    "probes" if n > 0 => ivf.probes = n,
-                    "train" => ivf.train = n,
-                    _ => return None,
+                let n: usize = n.parse().ok().filter(|n| *n <= MOST_OPTION)?;
+                if !set(&key.to_ascii_lowercase(), n) {
+                    return None;
                 }
                 inner = match more {
                     [Token::Sign(b','), more @ ..] if !matches!(more, [Token::Sign(b')'), ..]) => more,
@@ -262,6 +302,35 @@ fn ivf_options(rest: &mut &[Token<'_>]) -> Option<Ivf> {
             _ => return None,
         }
     }
+}
+
+fn ivf_options(rest: &mut &[Token<'_>]) -> Option<Index> {
+    let mut ivf = Ivf { lists: 0, probes: 48, train: TRAIN };
+    index_options(rest, |key, n| {
+        match key {
+            "lists" => ivf.lists = n,
+            "probes" if n > 0 => ivf.probes = n,
+            "train" => ivf.train = n,
+            _ => return false,
+        }
+        true
+    })?;
+    Some(Index::Ivf(ivf))
+}
+
+fn hnsw_options(rest: &mut &[Token<'_>]) -> Option<Index> {
+    let mut hnsw = Hnsw { m: 16, ef_construction: 64, ef_search: 40, train: TRAIN };
+    index_options(rest, |key, n| {
+        match key {
+            "m" if (2..=64).contains(&n) => hnsw.m = n,
+            "ef_construction" if (1..=MOST_EF).contains(&n) => hnsw.ef_construction = n,
+            "ef_search" if (1..=MOST_EF).contains(&n) => hnsw.ef_search = n,
+            "train" => hnsw.train = n,
+            _ => return false,
+        }
+        true
+    })?;
+    Some(Index::Hnsw(hnsw))
 }
 
 impl Config {
@@ -285,8 +354,14 @@ impl Config {
             return fail("At least one vector column is required");
         }
         c.columns.extend([Column::Distance, Column::K]);
+        if c.with_lists().next().is_some() {
+            c.columns.push(Column::Probes);
+        }
+        if c.with_graphs().next().is_some() {
+            c.columns.push(Column::Ef);
+        }
         if c.is_indexed() {
-            c.columns.extend([Column::Probes, Column::Command]);
+            c.columns.push(Column::Command);
         }
         if c.chunk_size == 0 {
             let widest = c.vectors.iter().map(VectorColumn::bytes).max().unwrap_or(1);
@@ -389,9 +464,14 @@ impl Config {
         self.vectors.iter().any(|v| v.index.is_some())
     }
 
-    /// The columns of vectors that have an index.
-    pub fn indexed(&self) -> impl Iterator<Item = usize> {
-        (0..self.vectors.len()).filter(|k| self.vectors[*k].index.is_some())
+    /// The columns of vectors that have inverted lists.
+    pub fn with_lists(&self) -> impl Iterator<Item = usize> {
+        (0..self.vectors.len()).filter(|k| self.vectors[*k].lists().is_some())
+    }
+
+    /// The columns of vectors that have a graph.
+    pub fn with_graphs(&self) -> impl Iterator<Item = usize> {
+        (0..self.vectors.len()).filter(|k| self.vectors[*k].graph().is_some())
     }
 
     /// A column's name.
@@ -405,6 +485,7 @@ impl Config {
             Column::Distance => "distance",
             Column::K => "k",
             Column::Probes => "probes",
+            Column::Ef => "ef",
             Column::Command => &self.table,
         }
     }
@@ -421,7 +502,7 @@ impl Config {
     pub fn declaration(&self) -> String {
         let column = |c: &Column| match c {
             Column::Key if self.key.is_some() => format!("\"{}\" PRIMARY KEY", self.name(*c)),
-            Column::Distance | Column::K | Column::Probes => format!("{} HIDDEN", self.name(*c)),
+            Column::Distance | Column::K | Column::Probes | Column::Ef => format!("{} HIDDEN", self.name(*c)),
             Column::Command => format!("\"{}\" HIDDEN", self.name(*c).replace('"', "\"\"")),
             _ => format!("\"{}\"", self.name(*c)),
         };

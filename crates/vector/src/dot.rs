@@ -10,7 +10,7 @@
 pub(crate) const RUN: usize = 64;
 
 /// A run's bytes at 4 bits a code.
-const HALF: usize = RUN / 2;
+pub(crate) const HALF: usize = RUN / 2;
 
 /// A run of codes.
 #[repr(align(64))]
@@ -222,7 +222,101 @@ fn nibbles_with_avx2(rows: &[u8], query: &[Run<i8>], out: &mut Vec<i32>) {
     all_nibbles(rows, query, out);
 }
 
+/// The same of rows that lie apart: row `n` begins at `n * stride`.
+pub(crate) fn nibble_products_at(
+    (bytes, stride): (&[u8], usize),
+    rows: &[u32],
+    query: &[Run<i8>],
+    out: &mut Vec<i32>,
+) {
+    out.clear();
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vnni")
+        {
+            // SAFETY: the machine has what the function is compiled for.
+            unsafe { nibbles_at_with_vnni((bytes, stride), rows, query, out) };
+            return;
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            unsafe { nibbles_at_with_avx2((bytes, stride), rows, query, out) };
+            return;
+        }
+    }
+    all_nibbles_at((bytes, stride), rows, query, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+fn nibbles_at_with_vnni(
+    (bytes, stride): (&[u8], usize),
+    rows: &[u32],
+    query: &[Run<i8>],
+    out: &mut Vec<i32>,
+) {
+    use std::arch::x86_64::*;
+    let (n, q) = (query.len(), query.as_ptr());
+    out.resize(rows.len(), 0);
+    // Where the next row would begin that is not whole.
+    let beyond = (bytes.len() + stride).saturating_sub(n * HALF) / stride.max(1);
+    for at in rows {
+        assert!((*at as usize) < beyond && n * HALF <= stride);
+    }
+    let from = bytes.as_ptr();
+    let mut i = 0;
+    while i + TOGETHER <= rows.len() {
+        let mut sums = [_mm512_setzero_si512(); TOGETHER];
+        let mut k = 0;
+        while k < n {
+            // SAFETY: run `k` of `n` in the query and, where there is one, the next, at multiples of 64; and the same of four rows, which were
+            // found to be within the bytes.
+            unsafe {
+                let first = _mm512_load_si512(q.add(k).cast());
+                let second = if k + 1 < n { Some(_mm512_load_si512(q.add(k + 1).cast())) } else { None };
+                let a = from.add(k * HALF);
+                sums[0] = add_nibbles(sums[0], a.add(rows[i] as usize * stride), first, second);
+                sums[1] = add_nibbles(sums[1], a.add(rows[i + 1] as usize * stride), first, second);
+                sums[2] = add_nibbles(sums[2], a.add(rows[i + 2] as usize * stride), first, second);
+                sums[3] = add_nibbles(sums[3], a.add(rows[i + 3] as usize * stride), first, second);
+            }
+            k += 2;
+        }
+        let [a, b, c, d] = four_sums(sums);
+        out[i] = a;
+        out[i + 1] = b;
+        out[i + 2] = c;
+        out[i + 3] = d;
+        i += TOGETHER;
+    }
+    while i < rows.len() {
+        let mut sum = _mm512_setzero_si512();
+        let mut k = 0;
+        while k < n {
+            // SAFETY: as above.
+            unsafe {
+                let first = _mm512_load_si512(q.add(k).cast());
+                let second = if k + 1 < n { Some(_mm512_load_si512(q.add(k + 1).cast())) } else { None };
+                sum = add_nibbles(sum, from.add(rows[i] as usize * stride + k * HALF), first, second);
+            }
+            k += 2;
+        }
+        out[i] = _mm512_reduce_add_epi32(sum);
+        i += 1;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn nibbles_at_with_avx2(data: (&[u8], usize), rows: &[u32], query: &[Run<i8>], out: &mut Vec<i32>) {
+    all_nibbles_at(data, rows, query, out);
+}
+
 /// Asks for bytes that will be wanted soon: the memory brings them while other work is done.
+#[inline]
 pub(crate) fn will_want<T>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -262,25 +356,54 @@ pub(crate) fn pack(codes: &[[u8; RUN]], out: &mut Vec<u8>) {
     }
 }
 
+/// Makes codes from -8 to 7 of such a row, which are as many runs as there are in `out`.
+pub(crate) fn unpack(row: &[u8], out: &mut [Run<i8>]) {
+    let (pairs, last) = out.as_chunks_mut::<2>();
+    let (whole, rest) = row.split_at(pairs.len() * RUN);
+    for (bytes, [a, b]) in whole.as_chunks::<RUN>().0.iter().zip(pairs) {
+        for ((byte, a), b) in bytes.iter().zip(&mut a.0).zip(&mut b.0) {
+            *a = (byte & 15) as i8 - 8;
+            *b = (byte >> 4) as i8 - 8;
+        }
+    }
+    for (bytes, a) in rest.as_chunks::<HALF>().0.iter().zip(last) {
+        let (a, b) = a.0.split_at_mut(HALF);
+        for ((byte, a), b) in bytes.iter().zip(a).zip(b) {
+            *a = (byte & 15) as i8 - 8;
+            *b = (byte >> 4) as i8 - 8;
+        }
+    }
+}
+
 #[inline(always)]
 fn all_nibbles(rows: &[u8], query: &[Run<i8>], out: &mut Vec<i32>) {
+    out.extend(rows.chunks_exact(query.len() * HALF).map(|row| nibbles_of(row, query)));
+}
+
+#[inline(always)]
+fn all_nibbles_at((bytes, stride): (&[u8], usize), rows: &[u32], query: &[Run<i8>], out: &mut Vec<i32>) {
+    let row = |at: u32| &bytes[at as usize * stride..][..query.len() * HALF];
+    out.extend(rows.iter().map(|at| nibbles_of(row(*at), query)));
+}
+
+/// The product of one row.
+#[inline(always)]
+fn nibbles_of(row: &[u8], query: &[Run<i8>]) -> i32 {
     let (pairs, last) = query.as_chunks::<2>();
-    for row in rows.chunks_exact(query.len() * HALF) {
-        let mut sum = 0;
-        let (whole, rest) = row.split_at(pairs.len() * RUN);
-        for (bytes, [a, b]) in whole.as_chunks::<RUN>().0.iter().zip(pairs) {
-            for (byte, (a, b)) in bytes.iter().zip(a.0.iter().zip(&b.0)) {
-                sum += i32::from(byte & 15) * i32::from(*a) + i32::from(byte >> 4) * i32::from(*b);
-            }
+    let mut sum = 0;
+    let (whole, rest) = row.split_at(pairs.len() * RUN);
+    for (bytes, [a, b]) in whole.as_chunks::<RUN>().0.iter().zip(pairs) {
+        for (byte, (a, b)) in bytes.iter().zip(a.0.iter().zip(&b.0)) {
+            sum += i32::from(byte & 15) * i32::from(*a) + i32::from(byte >> 4) * i32::from(*b);
         }
-        for (bytes, a) in rest.as_chunks::<HALF>().0.iter().zip(last) {
-            let (a, b) = a.0.split_at(HALF);
-            for (byte, (a, b)) in bytes.iter().zip(a.iter().zip(b)) {
-                sum += i32::from(byte & 15) * i32::from(*a) + i32::from(byte >> 4) * i32::from(*b);
-            }
-        }
-        out.push(sum);
     }
+    for (bytes, a) in rest.as_chunks::<HALF>().0.iter().zip(last) {
+        let (a, b) = a.0.split_at(HALF);
+        for (byte, (a, b)) in bytes.iter().zip(a.iter().zip(b)) {
+            sum += i32::from(byte & 15) * i32::from(*a) + i32::from(byte >> 4) * i32::from(*b);
+        }
+    }
+    sum
 }
 
 /// Bytes that begin where a vector unit likes it best.
@@ -393,6 +516,22 @@ mod tests {
             all_nibbles(&rows, &query, &mut plain);
             assert_eq!(fast, plain);
             assert_eq!(fast.len(), 7);
+            let order = [6, 0, 3, 3, 1, 5];
+            nibble_products_at((&rows, runs * HALF), &order, &query, &mut fast);
+            assert_eq!(fast, order.map(|at| plain[at as usize]));
+            fast.clear();
+            all_nibbles_at((&rows, runs * HALF), &order, &query, &mut fast);
+            assert_eq!(fast, order.map(|at| plain[at as usize]));
+        }
+        for runs in 1..5usize {
+            let codes: Vec<[u8; RUN]> =
+                (0..runs).map(|n| std::array::from_fn(|i| ((n * 64 + i) * 73 % 16) as u8)).collect();
+            let (mut packed, mut out) = (Vec::new(), vec![Run([0; RUN]); runs]);
+            pack(&codes, &mut packed);
+            unpack(&packed, &mut out);
+            for (run, codes) in out.iter().zip(&codes) {
+                assert_eq!(run.0, codes.map(|c| c as i8 - 8));
+            }
         }
         let mut most = Vec::new();
         products(&[Run([255; RUN]); 128], &[Run([-128; RUN]); 128], &mut most);

@@ -6,8 +6,10 @@
 //! module -> config
 //!   +--> table -> plan, store          store: the shadow tables
 //!          +----> search -> filter, kernel
-//!          +----->  +----> ivf: inverted lists, an index in the file
+//!          +----->  +----> ask -> ivf: inverted lists, an index in the file
+//!                   |       `---> hnsw: a graph in memory
 //!                   +----> quantized -> dot, kernel       a copy in memory that says which rows need to be measured
+//!                          both -> rows: what is made of rows, and how it follows them
 //! hybrid: two nested searches, one order
 //! ```
 //!
@@ -16,18 +18,21 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod ask;
 mod config;
 mod dot;
 mod each;
 mod filter;
 mod found;
 mod functions;
+mod hnsw;
 mod hybrid;
 mod ivf;
 mod kernel;
 mod module;
 mod plan;
 mod quantized;
+mod rows;
 mod search;
 mod store;
 mod table;

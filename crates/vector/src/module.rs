@@ -37,7 +37,7 @@ fn declared(host: &Rc<dyn Host>, args: &TableArgs<'_>, make: bool) -> Result<Dec
         store.create()?;
         ivf::create(&store)?;
     }
-    let table = Table { store, copies: Rc::default(), indexes: Rc::default() };
+    let table = Table { store, memory: Rc::default() };
     Ok(Declared::new(declaration, Rc::new(table)))
 }
 

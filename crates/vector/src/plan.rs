@@ -20,7 +20,9 @@ pub(crate) const PARTITION: u8 = b']';
 pub(crate) const METADATA: u8 = b'&';
 pub(crate) const METADATA_LIST: u8 = b'#';
 pub(crate) const DISTANCE: u8 = b'*';
+/// How much of an index is looked at.
 pub(crate) const PROBES: u8 = b'%';
+pub(crate) const EF: u8 = b'~';
 
 fn fail<T>(what: &str) -> Result<T> {
     Err(Error::sql(what))
@@ -167,7 +169,11 @@ fn nearest(config: &Config, info: &mut IndexInfo, m: usize) -> Result<()> {
             Some(Column::Probes) if c.op == ConstraintOp::Eq && !c.is_in => {
                 a.pass(i, [PROBES, b'_', b'_'], true);
             }
+            Some(Column::Ef) if c.op == ConstraintOp::Eq && !c.is_in => {
+                a.pass(i, [EF, b'_', b'_'], true);
+            }
             Some(Column::Probes) => return fail("probes can only be compared by 'probes = ?'."),
+            Some(Column::Ef) => return fail("ef can only be compared by 'ef = ?'."),
             Some(Column::Auxiliary(_)) => {
                 return fail(
                     "An illegal WHERE constraint was provided on a vec0 auxiliary column in a KNN query.",

@@ -8,28 +8,18 @@
 //! at half the memory.
 //!
 //! What always holds: the answer is that of a scan, to the bit, since nothing is left out whose distance could belong to it, and distances are
-//! computed by the same kernel. The copy belongs to one state of the chunks and the column's vectors, and to the connection. Where chunks have
-//! changed, those are looked at again: rows that are others are left out from then on, and what they are now is added. Where nobody can tell
-//! what has changed, as within a transaction that changes the table, there is no copy. It is made when a column was searched some times, within
-//! [`MOST_CODES`]; without memory for it there is none.
+//! computed by the same kernel. The copy follows the table (`rows`), within [`MOST_CODES`]; without memory for it there is none.
 
-use crate::config::{MOST_DIMENSIONS, VectorColumn};
-use crate::dot::{Packed, RUN, Run, Work, nibble_products, pack, total, widest};
+use crate::config::MOST_DIMENSIONS;
+use crate::dot::{Packed, RUN, Run, Work, nibble_products, nibble_products_at, pack, total, widest};
 use crate::found::{Found, keep};
 use crate::kernel::{LANES, Metric, Query, numbers};
-use crate::store::{Chunk, Place, Reader, Store};
+use crate::rows::{Kept, OfRows, Rows};
+use crate::store::{Place, Store};
 use crate::vector::Kind;
-use iolite_base::hash::FastMap;
 use iolite_base::{Result, alloc};
-use iolite_ext::{Changed, Changes, Piece, ReadNote};
-use iolite_value::Value;
-use std::cell::RefCell;
-use std::collections::{BinaryHeap, HashMap};
-use std::ops::RangeInclusive;
-use std::rc::Rc;
+use std::collections::BinaryHeap;
 
-/// A copy is made by the search of a state with this number: it costs as much as about so many searches without it.
-const SEARCHES: u32 = 7;
 /// The greatest code: its upper half is not above 7.
 const MOST_CODE: f32 = 119.0;
 const MOST_RUNS: usize = MOST_DIMENSIONS / RUN;
@@ -37,35 +27,17 @@ const MOST_RUNS: usize = MOST_DIMENSIONS / RUN;
 const MOST_CODES: usize = 192 << 20;
 /// So many bytes of vectors as they are stored are kept beside them; where they are more, they are read from the table.
 const MOST_STORED: usize = 48 << 20;
-/// Rows that are there no more are in this chunk.
-const GONE: i64 = i64::MIN;
-/// Where chunks with more than so many rows have changed, and with more than a quarter of all, the copy is made anew.
-const MOST_CHANGED: usize = 8192;
-/// Of so many vectors it is remembered where they lie.
-const MOST_PIECES: usize = 1 << 20;
 /// Rows are looked at in groups of so many: their codes and products stay close to the processor.
 const GROUP: usize = 256;
 /// By how much sums of `f32` may be off, in parts of the product of both lengths, for each dimension.
 const ROUNDING: f32 = 3e-7;
 
 /// What a table has in memory.
-#[derive(Default)]
-pub(crate) struct Copies {
-    columns: Vec<(usize, Copy)>,
-}
+pub(crate) type Copies = Kept<Quantized>;
 
 /// A column's copy.
 #[derive(Default)]
-struct Copy {
-    note: ReadNote,
-    /// How often the column was searched since nothing is known of it.
-    searches: u32,
-    /// None: not made yet. None inside: it would be too large.
-    made: Option<Option<Quantized>>,
-}
-
-#[derive(Default)]
-struct Quantized {
+pub(crate) struct Quantized {
     /// A row has so many runs of codes.
     runs: usize,
     /// Codes are `16 * upper + lower`: the former from -8 to 7, the latter likewise, each plus 8 in 4 bits.
@@ -79,14 +51,11 @@ struct Quantized {
     rests: Vec<f32>,
     /// The vector's length.
     lengths: Vec<f32>,
-    rows: Vec<(i64, Place)>,
-    /// How many of them are in chunk [`GONE`]: they are to be left out.
-    gone: usize,
-    /// The numbers of the others by chunk, once they were asked for.
-    by_chunk: FastMap<i64, Vec<u32>>,
+    rows: Rows,
+    /// The vectors as they are stored; nothing where they are too many.
     stored: Vec<u8>,
-    /// Otherwise, where vectors lie that were read.
-    pieces: RefCell<HashMap<u32, Rc<[Piece]>>>,
+    kind: Kind,
+    made: Made,
 }
 
 /// The query's part in the bounds.
@@ -255,78 +224,22 @@ fn quantize(numbers: &[f32], codes: &mut Vec<Run<i8>>) -> (f32, f32, f32) {
     (scale, rest, length)
 }
 
-impl Copies {
-    /// The nearest `k` rows, if there is a copy for this: nothing filters, and the measure is one of lengths and products.
-    pub fn nearest(
-        &mut self,
-        store: &Store,
-        column: usize,
-        query: &Query<'_>,
-        k: usize,
-    ) -> Result<Option<Vec<Found>>> {
-        let c = &store.config.vectors[column];
-        if c.kind == Kind::Bit || !matches!(c.metric, Metric::L2 | Metric::Cosine) {
-            return Ok(None);
-        }
-        let at = match self.columns.iter().position(|q| q.0 == column) {
-            Some(at) => at,
-            None => {
-                self.columns.push((column, Copy::default()));
-                self.columns.len() - 1
-            }
-        };
-        let copy = &mut self.columns[at].1;
-        match store.vector_changes(column, &mut copy.note) {
-            Some(Changes::Nothing) => {}
-            Some(changes) => {
-                // Whatever goes wrong on the way, what is half done is not used.
-                let made = copy.made.take();
-                let was_made = made.is_some();
-                copy.made = follow(made, store, column, &changes)?;
-                let all = [0, 1].map(|t| changes.of(t)).contains(&Changed::All);
-                if copy.made.is_none() && (was_made || all) {
-                    copy.searches = 0;
-                }
-            }
-            None => return Ok(None),
-        }
-        copy.searches = copy.searches.saturating_add(1);
-        if copy.searches < SEARCHES {
-            return Ok(None);
-        }
-        if copy.made.is_none() {
-            copy.made = Some(Quantized::of(store, column, c)?);
-        }
-        match &copy.made {
-            Some(Some(q)) => q.nearest(store, column, query, k).map(Some),
-            _ => Ok(None),
-        }
-    }
-}
-
-/// Brings a copy to the present state; none: it is to be made anew.
-fn follow(
-    made: Option<Option<Quantized>>,
+/// The nearest `k` rows, if there is a copy for this: nothing filters, and the measure is one of lengths and products.
+pub(crate) fn nearest(
+    copies: &mut Copies,
     store: &Store,
     column: usize,
-    changes: &Changes,
-) -> Result<Option<Option<Quantized>>> {
-    let ranges = |t: usize| match changes.of(t) {
-        Changed::Nothing => Some(Vec::new()),
-        Changed::Rows(rows) => Some(rows),
-        Changed::All => None,
-    };
-    let (Some(chunks), Some(vectors)) = (ranges(0), ranges(1)) else { return Ok(None) };
-    match made {
-        Some(Some(mut q)) => Ok(q.follow(store, column, &chunks, &vectors)?.then_some(Some(q))),
-        made => Ok(made),
+    query: &Query<'_>,
+    k: usize,
+) -> Result<Option<Vec<Found>>> {
+    let c = &store.config.vectors[column];
+    if c.kind == Kind::Bit || !matches!(c.metric, Metric::L2 | Metric::Cosine) {
+        return Ok(None);
     }
-}
-
-type Ranges = [RangeInclusive<i64>];
-
-fn is_in(ranges: &Ranges, id: i64) -> bool {
-    ranges.iter().any(|r| r.contains(&id))
+    match copies.present(store, column)? {
+        Some(q) => q.nearest(store, column, query, k).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// What is made of one vector after the other.
@@ -350,15 +263,15 @@ impl Made {
     }
 }
 
-impl Quantized {
-    /// A copy of a column; none where it would be too large.
-    fn of(store: &Store, column: usize, c: &VectorColumn) -> Result<Option<Quantized>> {
+impl OfRows for Quantized {
+    fn make(store: &Store, column: usize) -> Result<Option<Quantized>> {
+        let c = &store.config.vectors[column];
         let bytes = c.bytes();
-        let mut q = Quantized { runs: c.dimensions.div_ceil(RUN), ..Quantized::default() };
-        let (mut made, mut fits, mut keeps) = (Made::default(), true, true);
+        let mut q = Quantized { runs: c.dimensions.div_ceil(RUN), kind: c.kind, ..Quantized::default() };
+        let (mut fits, mut keeps) = (true, true);
         store.chunks("1", &[], |chunk| {
             let taken = (0..chunk.size).filter(|at| chunk.is_taken(*at)).count();
-            fits = fits && q.has_room(taken);
+            fits = fits && q.has_room_for(taken);
             if !fits {
                 return Ok(());
             }
@@ -366,8 +279,8 @@ impl Quantized {
             let vectors = store.vectors(column, &chunk)?;
             for at in (0..chunk.size).filter(|at| chunk.is_taken(*at)) {
                 let vector = &vectors[bytes * at..][..bytes];
-                made.of(c.kind, vector);
-                q.push(&made, chunk.rowid(at), Place { chunk: chunk.id, at });
+                q.rows.push(chunk.rowid(at), Place { chunk: chunk.id, at });
+                q.push_codes(vector);
                 if keeps {
                     q.stored.extend_from_slice(vector);
                 }
@@ -380,15 +293,52 @@ impl Quantized {
         Ok(fits.then_some(q))
     }
 
+    fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    fn rows_mut(&mut self) -> &mut Rows {
+        &mut self.rows
+    }
+
+    fn has_room(&mut self, more: usize, bytes: usize) -> bool {
+        self.has_room_for(more) && (!self.is_stored() || self.keeps(more * bytes))
+    }
+
+    fn is(&mut self, row: usize, vector: &[u8]) -> Result<bool> {
+        let n = vector.len();
+        Ok(if self.is_stored() {
+            self.stored[n * row..][..n] == *vector
+        } else {
+            self.made.of(self.kind, vector);
+            self.is_made(row)
+        })
+    }
+
+    fn push(&mut self, vector: &[u8]) -> Result<()> {
+        if self.is_stored() {
+            self.stored.extend_from_slice(vector);
+        }
+        self.push_codes(vector);
+        Ok(())
+    }
+}
+
+impl Quantized {
+    /// Whether vectors are here as they are stored, if there are any.
+    fn is_stored(&self) -> bool {
+        !self.stored.is_empty() || self.lengths.is_empty()
+    }
+
     /// Makes room for so many more rows; false: they would be too many, or there is no memory.
-    fn has_room(&mut self, more: usize) -> bool {
+    fn has_room_for(&mut self, more: usize) -> bool {
         let bytes = self.runs * RUN;
         (self.rows.len() + more) * bytes <= MOST_CODES
             && [&mut self.upper, &mut self.lower].into_iter().all(|p| p.reserve(more * bytes / 2).is_ok())
             && [&mut self.scales, &mut self.rests, &mut self.halves, &mut self.lengths]
                 .into_iter()
                 .all(|list| alloc::reserve(list, more).is_ok())
-            && alloc::reserve(&mut self.rows, more).is_ok()
+            && self.rows.reserve(more).is_ok()
     }
 
     /// The same for their bytes as they are stored.
@@ -396,127 +346,25 @@ impl Quantized {
         self.stored.len() + bytes <= MOST_STORED && alloc::reserve(&mut self.stored, bytes).is_ok()
     }
 
-    fn push(&mut self, made: &Made, rowid: i64, place: Place) {
+    fn push_codes(&mut self, vector: &[u8]) {
+        self.made.of(self.kind, vector);
+        let made = &self.made;
         self.upper.push(&made.upper);
         self.lower.push(&made.lower);
         self.scales.push(made.scale);
         self.rests.push(made.rest);
         self.halves.push(made.half);
         self.lengths.push(made.length);
-        self.rows.push((rowid, place));
     }
 
-    /// Whether a row is what was made of its vector now.
-    fn is(&self, row: usize, made: &Made) -> bool {
-        let bytes = self.runs * RUN / 2;
+    /// Whether a row is what was made of a vector just now.
+    fn is_made(&self, row: usize) -> bool {
+        let (bytes, made) = (self.runs * RUN / 2, &self.made);
         let numbers = [self.scales[row], self.rests[row], self.halves[row], self.lengths[row]];
         let now = [made.scale, made.rest, made.half, made.length];
         numbers.map(f32::to_bits) == now.map(f32::to_bits)
             && self.upper.bytes()[row * bytes..][..bytes] == made.upper[..]
             && self.lower.bytes()[row * bytes..][..bytes] == made.lower[..]
-    }
-
-    /// Brings it to the present state, from which it differs in these chunks, and in the vectors of those; false: it is to be made anew.
-    fn follow(&mut self, store: &Store, column: usize, chunks: &Ranges, vectors: &Ranges) -> Result<bool> {
-        if self.by_chunk.is_empty() {
-            for (i, row) in self.rows.iter().enumerate().filter(|r| r.1.1.chunk != GONE) {
-                self.by_chunk.entry(row.1.chunk).or_default().push(i as u32);
-            }
-        }
-        let changed = |id: i64| is_in(chunks, id) || is_in(vectors, id);
-        let mut before: Vec<i64> = self.by_chunk.keys().copied().filter(|id| changed(*id)).collect();
-        let rows: usize = before.iter().map(|id| self.by_chunk[id].len()).sum();
-        let most = (self.rows.len() / 4).max(MOST_CHANGED);
-        if rows > most {
-            return Ok(false);
-        }
-        let mut now = Vec::new();
-        for range in chunks.iter().chain(vectors) {
-            let bounds = [Value::Int(*range.start()), Value::Int(*range.end())];
-            store.chunks("chunk_id BETWEEN ?1 AND ?2", &bounds, |chunk| {
-                if now.len() * chunk.size <= 2 * most {
-                    now.push(chunk);
-                }
-                Ok(())
-            })?;
-        }
-        now.sort_unstable_by_key(|c| c.id);
-        now.dedup_by_key(|c| c.id);
-        if now.iter().map(|c| c.size).sum::<usize>() > 2 * most {
-            return Ok(false);
-        }
-        before.retain(|id| now.binary_search_by_key(id, |c| c.id).is_err());
-        for id in before {
-            for row in self.by_chunk.remove(&id).unwrap_or_default() {
-                self.forget(row as usize);
-            }
-        }
-        for chunk in &now {
-            if !self.follow_chunk(store, column, chunk, is_in(vectors, chunk.id))? {
-                return Ok(false);
-            }
-        }
-        Ok(self.gone <= (self.rows.len() / 4).max(MOST_CHANGED))
-    }
-
-    fn forget(&mut self, row: usize) {
-        self.rows[row].1.chunk = GONE;
-        self.gone += 1;
-        self.pieces.borrow_mut().remove(&(row as u32));
-    }
-
-    /// `vectors`: they may be others, and not only the rows.
-    fn follow_chunk(&mut self, store: &Store, column: usize, chunk: &Chunk, vectors: bool) -> Result<bool> {
-        let c = &store.config.vectors[column];
-        let bytes = c.bytes();
-        let mut known: FastMap<usize, u32> = FastMap::default();
-        for row in self.by_chunk.remove(&chunk.id).unwrap_or_default() {
-            let (rowid, place) = self.rows[row as usize];
-            if place.at < chunk.size && chunk.is_taken(place.at) && chunk.rowid(place.at) == rowid {
-                known.insert(place.at, row);
-                self.pieces.borrow_mut().remove(&row);
-            } else {
-                self.forget(row as usize);
-            }
-        }
-        let taken: Vec<usize> = (0..chunk.size).filter(|at| chunk.is_taken(*at)).collect();
-        let mut rows = Vec::with_capacity(taken.len());
-        if vectors || taken.len() > known.len() {
-            let stored = !self.stored.is_empty() || self.rows.is_empty();
-            if !self.has_room(taken.len()) || stored && !self.keeps(taken.len() * bytes) {
-                return Ok(false);
-            }
-            let values = store.vectors(column, chunk)?;
-            let mut made = Made::default();
-            for at in taken {
-                let vector = &values[bytes * at..][..bytes];
-                if let Some(row) = known.get(&at) {
-                    let same = if stored {
-                        self.stored[bytes * *row as usize..][..bytes] == *vector
-                    } else {
-                        !vectors || {
-                            made.of(c.kind, vector);
-                            self.is(*row as usize, &made)
-                        }
-                    };
-                    if same {
-                        rows.push(*row);
-                        continue;
-                    }
-                    self.forget(*row as usize);
-                }
-                made.of(c.kind, vector);
-                rows.push(self.rows.len() as u32);
-                self.push(&made, chunk.rowid(at), Place { chunk: chunk.id, at });
-                if stored {
-                    self.stored.extend_from_slice(vector);
-                }
-            }
-        } else {
-            rows.extend(known.values());
-        }
-        self.by_chunk.insert(chunk.id, rows);
-        Ok(true)
     }
 
     fn nearest(&self, store: &Store, column: usize, query: &Query<'_>, k: usize) -> Result<Vec<Found>> {
@@ -532,7 +380,7 @@ impl Quantized {
         // The `k` smallest greatest distances, the largest of them on top.
         let mut bounds: BinaryHeap<Bound> = BinaryHeap::new();
         let mut worst = f32::INFINITY;
-        let (mut sums, mut lower) = (Vec::new(), Vec::new());
+        let (mut sums, mut lower, mut rows_left) = (Vec::new(), Vec::new(), Vec::new());
         let mut left = [0u16; GROUP];
         let (bytes, cosine) = (self.runs * RUN / 2, c.metric == Metric::Cosine);
         let (uppers, lowers) = (self.upper.bytes(), self.lower.bytes());
@@ -542,13 +390,15 @@ impl Quantized {
             let rows = [&self.scales[from..to], &self.halves[from..to], &self.lengths[from..to]];
             let found = widest(Near { measure: &measure, sums: &sums, rows, worst, out: &mut left });
             alloc::reserve(&mut near, found)?;
-            for at in &left[..found] {
-                let i = from + usize::from(*at);
-                if self.gone > 0 && self.rows[i].1.chunk == GONE {
+            rows_left.clear();
+            rows_left.extend(left[..found].iter().map(|at| (from + usize::from(*at)) as u32));
+            nibble_products_at((lowers, bytes), &rows_left, &codes, &mut lower);
+            for (i, lower) in rows_left.iter().zip(&lower) {
+                let i = *i as usize;
+                if self.rows.is_gone(i) {
                     continue;
                 }
-                nibble_products(&lowers[i * bytes..][..bytes], &codes, &mut lower);
-                let product = (sums[i - from] - shift) * 16 + lower[0] - shift;
+                let product = (sums[i - from] - shift) * 16 + lower - shift;
                 let row = [self.scales[i], self.rests[i], self.lengths[i]];
                 let (low, high) = measure.bounds(cosine, product, row);
                 if low > worst {
@@ -580,36 +430,22 @@ impl Quantized {
             let row = |j: usize| group[j.min(group.len() - 1)].1 as usize;
             let distances = if self.stored.is_empty() {
                 for (j, to) in read.iter_mut().enumerate().take(group.len()) {
-                    self.read(&mut reader, row(j), bytes, to)?;
+                    self.rows.read(&mut reader, row(j), bytes, to)?;
                 }
                 query.distances(std::array::from_fn(|j| &read[j.min(group.len() - 1)][..]))
             } else {
                 query.distances(std::array::from_fn(|j| &self.stored[bytes * row(j)..][..bytes]))
             };
             for (j, distance) in distances.into_iter().enumerate().take(group.len()) {
-                let (rowid, place) = self.rows[row(j)];
+                let (rowid, place) = self.rows.of(row(j));
                 keep(&mut heap, k, Found { distance, rowid, place });
             }
         }
+        self.rows.each_open(store, column, |rowid, place, vector| {
+            keep(&mut heap, k, Found { distance: query.distance(vector), rowid, place });
+            Ok(())
+        })?;
         Ok(heap.into_sorted_vec())
-    }
-
-    /// Reads the vector of a row; where it lies is remembered.
-    fn read(&self, reader: &mut Reader<'_>, row: usize, bytes: usize, out: &mut Vec<u8>) -> Result<()> {
-        out.resize(bytes, 0);
-        let known = self.pieces.borrow().get(&(row as u32)).cloned();
-        match known {
-            Some(pieces) => reader.read_pieces(&pieces, out),
-            None => {
-                reader.read(self.rows[row].1, out)?;
-                let pieces = reader.pieces(self.rows[row].1)?;
-                let mut known = self.pieces.borrow_mut();
-                if known.len() < MOST_PIECES {
-                    known.insert(row as u32, pieces.into());
-                }
-                Ok(())
-            }
-        }
     }
 }
 

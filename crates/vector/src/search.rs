@@ -3,12 +3,15 @@
 //! What always holds: without an index the answer is exact; it is sorted by distance, and rows of one distance by rowid; a distance that is
 //! no number comes last. A scan's memory is bounded by `k` and a chunk. Rows that are named are looked at alone.
 
+use crate::ask::Ask;
+use crate::config::Index;
 use crate::filter::Condition;
 use crate::found::{Found, keep};
-use crate::ivf::{self, Ask, Kept};
+use crate::hnsw::{self, Graphs};
+use crate::ivf::{self, Kept};
 use crate::kernel::{LANES, Query};
 use crate::plan;
-use crate::quantized::Copies;
+use crate::quantized::{self, Copies};
 use crate::store::{Chunk, Place, Store, corrupt};
 use crate::vector::Vector;
 use iolite_base::{Code, Error, Result};
@@ -24,6 +27,14 @@ const FEW: usize = 4096;
 /// A filter that looks at more than this part of all chunks costs as much as a scan.
 const PART: usize = 4;
 
+/// What searches of a table keep in memory.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub copies: RefCell<Copies>,
+    pub lists: RefCell<Kept>,
+    pub graphs: RefCell<Graphs>,
+}
+
 /// What is looked for.
 struct Wanted {
     column: usize,
@@ -35,8 +46,8 @@ struct Wanted {
     distances: Vec<(u8, f64)>,
     /// The rows that may be found, sorted; none: all.
     rows: Option<Vec<i64>>,
-    /// How many lists of an index are looked at, if the query says it.
-    probes: Option<usize>,
+    /// How much of an index is looked at, if the query says it.
+    effort: Option<usize>,
 }
 
 /// The vector that a query asks for.
@@ -93,13 +104,18 @@ impl Wanted {
                     conditions,
                     distances,
                     rows: None,
-                    probes: None,
+                    effort: None,
                 });
                 continue;
             };
             match block[0] {
                 plan::COUNT => w.k = count(v)?,
-                plan::PROBES => w.probes = Some(usize::try_from(v.to_int()).unwrap_or(0)),
+                plan::PROBES | plan::EF => {
+                    // The one that is the column's index's.
+                    if (block[0] == plan::EF) == store.config.vectors[w.column].graph().is_some() {
+                        w.effort = Some(usize::try_from(v.to_int()).unwrap_or(0));
+                    }
+                }
                 plan::KEYS => w.only(store, values)?,
                 plan::PARTITION => {
                     w.partition.1.push(v.clone());
@@ -177,7 +193,7 @@ impl Wanted {
 /// The nearest rows, nearest first.
 pub(crate) fn nearest(
     store: &Store,
-    (copies, indexes): (&RefCell<Copies>, &RefCell<Kept>),
+    memory: &Memory,
     plan: &str,
     args: &FilterArgs<'_>,
 ) -> Result<Vec<Found>> {
@@ -190,16 +206,16 @@ pub(crate) fn nearest(
     let found = (|| {
         if column.index.is_some()
             && w.rows.is_none()
-            && w.probes != Some(0)
-            && let Some(found) = indexed(store, indexes, &w, &query)?
+            && w.effort != Some(0)
+            && let Some(found) = indexed(store, memory, &w, &query)?
         {
             return Ok(found);
         }
         if w.is_plain() {
             // Taken out while it is used: reading the table may run a search within this one.
-            let mut taken = copies.take();
-            let found = taken.nearest(store, w.column, &query, w.k);
-            copies.replace(taken);
+            let mut taken = memory.copies.take();
+            let found = quantized::nearest(&mut taken, store, w.column, &query, w.k);
+            memory.copies.replace(taken);
             if let Some(found) = found? {
                 return Ok(found);
             }
@@ -210,12 +226,7 @@ pub(crate) fn nearest(
 }
 
 /// By the index of the column; none: it has nothing to say.
-fn indexed(
-    store: &Store,
-    indexes: &RefCell<Kept>,
-    w: &Wanted,
-    query: &Query<'_>,
-) -> Result<Option<Vec<Found>>> {
+fn indexed(store: &Store, memory: &Memory, w: &Wanted, query: &Query<'_>) -> Result<Option<Vec<Found>>> {
     let mut known: HashMap<i64, Vec<bool>> = HashMap::new();
     let mut filter = |place: Place, rows: usize| -> Result<Option<bool>> {
         if let Some(left) = known.get(&place.chunk) {
@@ -236,12 +247,15 @@ fn indexed(
         column: w.column,
         query,
         k: w.k,
-        probes: w.probes,
+        effort: w.effort,
         filter: if w.filters() { Some(&mut filter) } else { None },
         holds: &|d| w.holds(d),
         least: w.least(),
     };
-    ivf::nearest(store, indexes, ask)
+    match store.config.vectors[w.column].index {
+        Some(Index::Hnsw(options)) => hnsw::nearest(store, &memory.graphs, options, ask),
+        _ => ivf::nearest(store, &memory.lists, ask),
+    }
 }
 
 /// By a look at all vectors that the filters leave.

@@ -5,7 +5,7 @@
 //! _chunks         chunk -> partition, which places are taken, by which rows
 //! _vector_chunks  chunk -> the vectors of a column, one after another      likewise _metadatachunks
 //! _metadatatext   row -> a text of more than 12 bytes                      _auxiliary: row -> further columns
-//! _ivf_lists, _ivf_codes, _ivf_places: the index of a column (`ivf`), only where it has one
+//! _ivf_lists, _ivf_codes, _ivf_places: the lists of a column (`ivf`), only where it has them      _hnsw_links: its graph (`hnsw`)
 //! ```
 //!
 //! Parts of a chunk are read and written where they lie. Statements are kept; one is taken out while it runs. What is read is not
@@ -19,6 +19,9 @@ use iolite_value::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
+
+/// The columns of the table of a graph's links.
+pub(crate) const LINKS: &str = "(id INTEGER PRIMARY KEY,data BLOB NOT NULL)";
 
 /// A table's shadow tables.
 pub(crate) struct Store {
@@ -77,6 +80,7 @@ pub(crate) fn is_shadow(suffix: &str) -> bool {
         || numbered("ivf_lists")
         || numbered("ivf_codes")
         || numbered("ivf_places")
+        || numbered("hnsw_links")
 }
 
 fn bytes_of(v: Option<&Value>) -> Result<Bytes> {
@@ -105,10 +109,20 @@ impl Store {
 
     /// What has changed in the chunks and in a column's vectors.
     pub fn vector_changes(&self, column: usize, note: &mut ReadNote) -> Option<Changes> {
-        let vectors = format!("vector_chunks{column:02}");
+        self.host().ok()?.changed_since(&self.database, &self.vectors_read(column), note)
+    }
+
+    /// The same, with what the present transaction has changed; the note stays: see [`Host::changed_within`].
+    pub fn vector_changes_within(&self, column: usize, note: &ReadNote) -> Option<Changes> {
+        self.host().ok()?.changed_within(&self.database, &self.vectors_read(column), note)
+    }
+
+    fn vectors_read(&self, column: usize) -> [WasRead; 2] {
         let bytes = self.config.vectors[column].bytes();
-        let tables = [("chunks", 8 * MOST_CHUNK), (&*vectors, bytes * MOST_CHUNK)];
-        self.changes(&tables, note)
+        [
+            WasRead { table: self.plain("chunks"), longest: 8 * MOST_CHUNK },
+            WasRead { table: self.plain(&format!("vector_chunks{column:02}")), longest: bytes * MOST_CHUNK },
+        ]
     }
 
     pub fn shadow(&self, suffix: &str) -> String {
@@ -133,9 +147,10 @@ impl Store {
         if !c.auxiliary.is_empty() {
             all.push("auxiliary".into());
         }
-        for k in c.indexed() {
+        for k in c.with_lists() {
             all.extend(["lists", "codes", "places"].map(|what| format!("ivf_{what}{k:02}")));
         }
+        all.extend(c.with_graphs().map(|k| format!("hnsw_links{k:02}")));
         all
     }
 
@@ -163,6 +178,7 @@ impl Store {
                 s if s.starts_with("ivf_places") => {
                     "(chunk_id INTEGER PRIMARY KEY,lists BLOB NOT NULL)".to_string()
                 }
+                s if s.starts_with("hnsw_links") => LINKS.to_string(),
                 s if s.starts_with("vector") => "(rowid PRIMARY KEY,vectors BLOB NOT NULL)".to_string(),
                 s if s.starts_with("metadatatext") => "(rowid PRIMARY KEY, data TEXT)".to_string(),
                 _ => "(rowid PRIMARY KEY, data BLOB NOT NULL)".to_string(),
@@ -327,6 +343,16 @@ impl Store {
         );
         let params: Vec<Value> = params.iter().cloned().chain([Value::Int(id)]).collect();
         self.row(sql, &params, chunk_of)
+    }
+
+    /// An error, if the statement that is running shall stop.
+    pub fn check_interrupt(&self) -> Result<()> {
+        self.host()?.check_interrupt()
+    }
+
+    /// How many threads work may use that takes long.
+    pub fn threads(&self) -> usize {
+        self.host().map_or(1, |h| h.threads())
     }
 
     pub fn last_insert_rowid(&self) -> i64 {

@@ -2,26 +2,24 @@
 //!
 //! What always holds: a row is checked whole before anything is changed.
 
-use crate::config::{Column, Type};
+use crate::config::{Column, Index, Type};
 use crate::found::Found;
-use crate::ivf::{self, Kept};
+use crate::hnsw;
+use crate::ivf;
 use crate::plan;
-use crate::quantized::Copies;
-use crate::search;
+use crate::search::{self, Memory};
 use crate::store::{Place, Store, corrupt};
 use crate::vector::{Vector, made};
 use iolite_base::{Code, Error, Result};
 use iolite_ext::{Change, FilterArgs, IndexInfo, OnConflict, VirtualCursor, VirtualTable};
 use iolite_value::{Affinity, Value};
-use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A table.
 pub(crate) struct Table {
     pub store: Rc<Store>,
     /// What searches keep in memory.
-    pub copies: Rc<RefCell<Copies>>,
-    pub indexes: Rc<RefCell<Kept>>,
+    pub memory: Rc<Memory>,
 }
 
 fn fail<T>(what: String) -> Result<T> {
@@ -120,6 +118,19 @@ impl Table {
         values.get(at).filter(|v| !v.is_null())
     }
 
+    /// Does what a command says, with all indexes that it means something to.
+    fn obey(&self, command: &[u8]) -> Result<()> {
+        let (store, config) = (&self.store, &self.store.config);
+        let (lists, graphs) = (config.with_lists().next().is_some(), config.with_graphs().next().is_some());
+        if lists && !(graphs && command == b"optimize") {
+            ivf::command(store, command)?;
+        }
+        if graphs && !(lists && command.starts_with(b"probes=")) {
+            hnsw::command(store, &self.memory.graphs, command)?;
+        }
+        Ok(())
+    }
+
     /// Looks at the values of a row. What an update leaves as it is, is `None`.
     fn row(&self, change: &Change<'_>, values: &[Value]) -> Result<Row> {
         let new = change.old.is_none();
@@ -157,7 +168,7 @@ impl Table {
                     self.check_auxiliary(*k, v)?;
                     row.auxiliary.push(Some(v.clone()));
                 }
-                Column::Distance | Column::K | Column::Probes | Column::Command => {
+                Column::Distance | Column::K | Column::Probes | Column::Ef | Column::Command => {
                     if new && !v.is_null() {
                         let name = config.name(*column);
                         return fail(format!("A value was provided for the hidden \"{name}\" column."));
@@ -210,7 +221,7 @@ impl Table {
             let values = row.auxiliary.into_iter().map(Option::unwrap_or_default).collect();
             store.add_auxiliary(rowid, values)?;
         }
-        config.indexed().try_for_each(|k| ivf::added(store, k, place))?;
+        config.with_lists().try_for_each(|k| ivf::added(store, k, place))?;
         Ok(rowid)
     }
 
@@ -230,7 +241,7 @@ impl Table {
 
     fn remove(&self, rowid: i64, place: Place) -> Result<()> {
         let (store, config) = (&self.store, &self.store.config);
-        config.indexed().try_for_each(|k| ivf::removed(store, k, place))?;
+        config.with_lists().try_for_each(|k| ivf::removed(store, k, place))?;
         if store.set_taken(place, None)? {
             for (k, v) in config.vectors.iter().enumerate() {
                 store.set_vector(k, place, &iolite_base::alloc::zeroed(v.bytes())?)?;
@@ -258,8 +269,7 @@ impl VirtualTable for Table {
     fn open(&self) -> Result<Box<dyn VirtualCursor>> {
         Ok(Box::new(Cursor {
             store: self.store.clone(),
-            copies: self.copies.clone(),
-            indexes: self.indexes.clone(),
+            memory: self.memory.clone(),
             rows: Vec::new(),
             at: 0,
         }))
@@ -279,7 +289,7 @@ impl VirtualTable for Table {
         if change.old.is_none()
             && let Some(command) = self.command(values)
         {
-            ivf::command(&self.store, &command.text_bytes()?)?;
+            self.obey(&command.text_bytes()?)?;
             return Ok(self.store.last_insert_rowid());
         }
         let row = self.row(change, values)?;
@@ -295,7 +305,7 @@ impl VirtualTable for Table {
         let moved: Vec<usize> = self
             .store
             .config
-            .indexed()
+            .with_lists()
             .filter(|k| row.vectors.get(*k).is_some_and(Option::is_some))
             .collect();
         moved.iter().try_for_each(|k| ivf::removed(&self.store, *k, place))?;
@@ -323,8 +333,14 @@ impl VirtualTable for Table {
 
     fn integrity(&self, quick: bool) -> Result<Option<String>> {
         let store = &self.store;
-        for k in store.config.indexed().filter(|_| !quick) {
-            if let Some(wrong) = ivf::check(store, k)? {
+        let all = 0..store.config.vectors.len();
+        for k in all.filter(|_| !quick) {
+            let wrong = match store.config.vectors[k].index {
+                Some(Index::Ivf(_)) => ivf::check(store, k)?,
+                Some(Index::Hnsw(_)) => hnsw::check(store, k)?,
+                None => None,
+            };
+            if let Some(wrong) = wrong {
                 let (table, column) = (&store.table, &store.config.vectors[k].name);
                 return Ok(Some(format!("in the index of {table}.{column}: {wrong}")));
             }
@@ -338,8 +354,7 @@ type Known = (i64, Option<Found>);
 
 struct Cursor {
     store: Rc<Store>,
-    copies: Rc<RefCell<Copies>>,
-    indexes: Rc<RefCell<Kept>>,
+    memory: Rc<Memory>,
     rows: Vec<Known>,
     at: usize,
 }
@@ -378,7 +393,7 @@ impl VirtualCursor for Cursor {
         (self.rows, self.at) = (Vec::new(), 0);
         match plan.chars().next() {
             Some(plan::NEAREST) => {
-                let found = search::nearest(&self.store, (&self.copies, &self.indexes), plan, args)?;
+                let found = search::nearest(&self.store, &self.memory, plan, args)?;
                 self.rows = found.into_iter().map(|f| (f.rowid, Some(f))).collect();
             }
             Some(plan::ONE) => {
@@ -415,7 +430,7 @@ impl VirtualCursor for Cursor {
             Some(Column::Metadata(k)) => store.metadata(*k, self.place()?, rowid),
             Some(Column::Auxiliary(k)) => store.auxiliary(*k, rowid),
             Some(Column::Distance) => Ok(found.map_or(Value::Null, |f| Value::real(f.distance))),
-            Some(Column::K | Column::Probes | Column::Command) | None => Ok(Value::Null),
+            Some(Column::K | Column::Probes | Column::Ef | Column::Command) | None => Ok(Value::Null),
         }
     }
 

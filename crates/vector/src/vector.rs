@@ -6,8 +6,9 @@ use iolite_base::{Bytes, Error, Result};
 use iolite_value::Value;
 
 /// What a vector is made of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Kind {
+    #[default]
     F32,
     Bit,
     I8,

@@ -19,8 +19,12 @@ const K: usize = 10;
 const BATCHES: usize = 2000;
 /// What has to be found of the nearest rows.
 const RECALL: f64 = 0.95;
+/// As rows name iolite's searches among many vectors.
+const LISTS: &str = "iolite, lists";
+const GRAPH: &str = "iolite, graph";
+const EXACT: &str = "iolite";
 /// Lists looked at, and the breadth of graphs' searches.
-const EFFORTS: [usize; 14] = [4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 256];
+const EFFORTS: [usize; 15] = [4, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 256];
 
 /// Draws vectors.
 pub struct Cloud {
@@ -214,70 +218,108 @@ fn effort(mut f: impl FnMut(usize) -> Result<Searched>, truth: &Searched) -> Res
     Ok(best)
 }
 
+/// A table with an index: lists or a graph.
+struct Indexed<'a> {
+    seat: Seat,
+    data: &'a Data,
+    /// The column by which a query says how much is looked at.
+    effort: &'static str,
+    /// As the run's rows call it.
+    name: &'static str,
+}
+
+impl<'a> Indexed<'a> {
+    /// Fills a table and makes its index.
+    fn new(
+        run: &mut Run,
+        data: &'a Data,
+        config: &str,
+        (index, name): (&str, &'static str),
+        effort: &'static str,
+    ) -> Result<Indexed<'a>> {
+        let dimensions = data.vectors.first().map_or(0, Vec::len);
+        let column = format!("float[{dimensions}] index={index}");
+        let (seat, seconds) = fill(&Iolite, name, data, &column, 5000)?;
+        let rate = vec![data.vectors.len() as f64 / seconds];
+        run.more("rows inserted before there is an index", config, name, "rows/s", rate);
+        let (_, build) = timed(|| seat.db.batch("INSERT INTO t(t) VALUES('rebuild')"))?;
+        run.less("build", config, name, "s", vec![build]);
+        seat.db.batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        let bytes = data.vectors.len() * dimensions * 4;
+        let size = std::fs::metadata(&seat.path)?.len() as f64 / bytes as f64;
+        run.less("size beside the vectors' bytes", config, name, "times", vec![size]);
+        Ok(Indexed { seat, data, effort, name })
+    }
+
+    fn search(&self, n: usize) -> Result<Searched> {
+        search(&*self.seat.db, &self.data.queries, &format!("AND {} = {n}", self.effort))
+    }
+
+    /// The least effort that finds enough.
+    fn effort(&self, run: &mut Run, config: &str, truth: &Searched) -> Result<usize> {
+        let (n, found) = effort(|n| self.search(n), truth)?;
+        run.more("recall", config, self.name, "part", vec![found]);
+        run.texts.push((self.name.into(), format!("{} = {n}", self.effort)));
+        // What is looked at for the first time is read; what is reported is what comes after.
+        self.search(n)?;
+        Ok(n)
+    }
+
+    /// Inserts more rows, and checks the file.
+    fn insert(self, run: &mut Run, config: &str) -> Result<()> {
+        let mut rates = Vec::new();
+        let rows = self.data.vectors.len();
+        for (turn, more) in self.data.more.chunks(BATCHES).enumerate() {
+            let (_, seconds) = timed(|| insert(&*self.seat.db, (rows + BATCHES * turn) as i64, more, 500))?;
+            rates.push(more.len() as f64 / seconds);
+        }
+        run.more("rows inserted, 500 in a transaction", config, self.name, "rows/s", rates);
+        let check = self.seat.db.rows("PRAGMA integrity_check")?;
+        if check != [[Value::Text(b"ok".to_vec())]] {
+            run.failures.push(format!("integrity check, {}: {check:?}", self.name));
+        }
+        self.seat.remove();
+        Ok(())
+    }
+}
+
 /// Lists and graphs.
 fn many(o: &Options, run: &mut Run) -> Result<()> {
     let (rows, dimensions) = (o.number("many", 1_000_000, 100_000), 128);
     let turns = o.number("repeat", 7, 5);
     let data = Data::draw(rows, dimensions, 200, turns * BATCHES)?;
     let config = format!("{rows} x {dimensions}");
-    let column = format!("float[{dimensions}] index=ivf(train=0)");
-    let (seat, seconds) = fill(&Iolite, "iolite", &data, &column, 5000)?;
-    run.more(
-        "rows inserted before there are lists",
-        &config,
-        "iolite",
-        "rows/s",
-        vec![rows as f64 / seconds],
-    );
-    let (_, build) = timed(|| seat.db.batch("INSERT INTO t(t) VALUES('rebuild')"))?;
-    run.less("build", &config, "iolite", "s", vec![build]);
-    seat.db.batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
-    let size = std::fs::metadata(&seat.path)?.len() as f64 / (rows * dimensions * 4) as f64;
-    run.less("size beside the vectors' bytes", &config, "iolite", "times", vec![size]);
-    let truth = search(&*seat.db, &data.queries, "AND probes = 0")?;
-    let probes = |n: usize| search(&*seat.db, &data.queries, &format!("AND probes = {n}"));
-    let (n, found) = effort(probes, &truth)?;
-    run.more("recall", &config, "iolite", "part", vec![found]);
-    run.texts.push(("iolite".into(), format!("{n} lists looked at")));
-    // Lists that are looked at for the first time are read; what is reported is what comes after.
-    probes(n)?;
-    let mut efforts = vec![Some(n), None];
+    let lists = Indexed::new(run, &data, &config, ("ivf(train=0)", LISTS), "probes")?;
+    let truth = lists.search(0)?;
+    let probes = lists.effort(run, &config, &truth)?;
+    let graph = Indexed::new(run, &data, &config, ("hnsw(train=0)", GRAPH), "ef")?;
+    let ef = graph.effort(run, &config, &truth)?;
     let mut libraries = if o.has("no-graphs") { Vec::new() } else { start(run, &data, dimensions, "l2") };
+    let mut efforts = Vec::new();
     for l in &mut libraries {
         let seconds = l.1.build(2)?;
         run.less("build", &config, &l.0, "s, two threads", vec![seconds]);
         let (n, found) = effort(|n| l.1.search(Some(n)), &truth)?;
         run.more("recall", &config, &l.0, "part", vec![found]);
         run.texts.push((l.0.clone(), format!("breadth of {n}")));
-        efforts.push(Some(n));
+        efforts.push(n);
     }
-    for _ in 0..2 {
-        search(&*seat.db, &data.queries[..20], "AND probes = 0")?;
-    }
+    let exact = || search(&*lists.seat.db, &data.queries[..20], "AND probes = 0");
+    exact()?;
     // Each goes through its queries twice: what the one before it left in the processor's caches is nobody's.
-    let mut once = |e: usize| match (e, efforts[e]) {
-        (0, Some(n)) => Ok(median(&probes(n)?)),
-        (1, _) => Ok(median(&search(&*seat.db, &data.queries[..20], "AND probes = 0")?)),
-        (e, n) => Ok(median(&libraries[e - 2].1.search(n)?)),
+    let mut once = |e: usize| match e {
+        0 => Ok(median(&lists.search(probes)?)),
+        1 => Ok(median(&graph.search(ef)?)),
+        2 => Ok(median(&exact()?)),
+        e => Ok(median(&libraries[e - 3].1.search(Some(efforts[e - 3]))?)),
     };
-    let samples = in_turn(efforts.len(), turns, |e, _| once(e).and_then(|_| once(e)))?;
-    let mut samples = samples.into_iter();
-    run.less("ten nearest, recall of 0.95", &config, "iolite", "us", samples.next().unwrap_or_default());
-    run.less("ten nearest, exact", &config, "iolite", "us", samples.next().unwrap_or_default());
-    for (l, samples) in libraries.iter().zip(samples) {
-        run.less("ten nearest, recall of 0.95", &config, &l.0, "us", samples);
+    let samples = in_turn(3 + efforts.len(), turns, |e, _| once(e).and_then(|_| once(e)))?;
+    let names = [LISTS, GRAPH, EXACT].into_iter().chain(libraries.iter().map(|l| &*l.0));
+    for (name, samples) in names.zip(samples) {
+        let case = if name == EXACT { "ten nearest, exact" } else { "ten nearest, recall of 0.95" };
+        run.less(case, &config, name, "us", samples);
     }
     drop(libraries);
-    let mut rates = Vec::new();
-    for (turn, more) in data.more.chunks(BATCHES).enumerate() {
-        let (_, seconds) = timed(|| insert(&*seat.db, (rows + BATCHES * turn) as i64, more, 500))?;
-        rates.push(more.len() as f64 / seconds);
-    }
-    run.more("rows inserted, 500 in a transaction", &config, "iolite", "rows/s", rates);
-    let check = seat.db.rows("PRAGMA integrity_check")?;
-    if check != [[Value::Text(b"ok".to_vec())]] {
-        run.failures.push(format!("integrity check: {check:?}"));
-    }
-    seat.remove();
-    Ok(())
+    lists.insert(run, &config)?;
+    graph.insert(run, &config)
 }

@@ -108,8 +108,8 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         keep &= k;
         e.decode += own.decode;
         let once = match n.kind {
-            // The first row will do.
-            NestedKind::Exists => (own.scan + own.rest).min(SEEK * n.query.tables.len() as f64),
+            // The first row will do: a scan finds it halfway, if there is one.
+            NestedKind::Exists => 0.5 * own.scan + own.rest.min(SEEK * n.query.tables.len() as f64),
             _ => own.scan + own.rest,
         };
         if n.keys.is_empty() {

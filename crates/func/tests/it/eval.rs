@@ -27,6 +27,9 @@ impl World {
 }
 
 impl Host for World {
+    fn check_interrupt(&self) -> Result<()> {
+        Ok(())
+    }
     fn last_insert_rowid(&self) -> i64 {
         1
     }

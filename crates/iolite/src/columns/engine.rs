@@ -1,6 +1,6 @@
 //! The columnar engine, joined to connections: where a database's columns are, and what a run in columns needs.
 
-use super::{ColumnCounters, MOST_THREADS};
+use super::ColumnCounters;
 use crate::connection::{Attached, Inner};
 use iolite_base::{Code, Result};
 use iolite_btree::Btree;
@@ -112,7 +112,7 @@ impl Runtime for Run<'_> {
     }
 
     fn threads(&self) -> usize {
-        usize::try_from(self.conn.settings.threads()).unwrap_or(0).clamp(1, MOST_THREADS)
+        Host::threads(&**self.conn)
     }
 
     fn derives(&self) -> bool {

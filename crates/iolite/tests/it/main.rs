@@ -20,6 +20,7 @@ mod sorting;
 mod transactions;
 mod trust;
 mod vectors;
+mod vectors_graph;
 mod vectors_index;
 mod vtab_writes;
 mod vtabs;

@@ -221,6 +221,58 @@ fn histories_of_changes_leave_what_a_scan_finds() {
     }
 }
 
+/// What is kept in memory serves a transaction, too: it looks at the chunks that it has changed, and not at all.
+#[test]
+fn a_transaction_searches_what_it_has_changed() {
+    for index in ["", "index=hnsw(train=0)"] {
+        let dir =
+            std::env::temp_dir().join(format!("iolite-vectors-txn-{}-{}", std::process::id(), index.len()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let c = Connection::open(dir.join("db").to_str().unwrap()).unwrap();
+        c.execute_batch(&format!(
+            "CREATE VIRTUAL TABLE t USING vec0(a float[2] {index}, chunk_size=8); \
+             WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM s WHERE i < 4000) \
+             INSERT INTO t(rowid, a) SELECT i, '[' || i || ',' || (i % 10) || ']' FROM s"
+        ))
+        .unwrap();
+        if !index.is_empty() {
+            c.execute_batch("INSERT INTO t(t) VALUES('rebuild')").unwrap();
+        }
+        let near = |at: i32| one(&c, &format!("SELECT rowid FROM t WHERE a MATCH '[{at},0]' AND k = 1"));
+        for at in 0..10 {
+            near(10 * at + 10);
+        }
+        let steps = std::rc::Rc::new(std::cell::Cell::new(0));
+        let counted = steps.clone();
+        let count = move || {
+            counted.set(counted.get() + 1);
+            false
+        };
+        c.progress_handler_every(1, Some(std::rc::Rc::new(count)));
+        let few = |at: i32| {
+            steps.set(0);
+            let found = near(at);
+            assert!(steps.get() < 6000, "{} instructions", steps.get());
+            found
+        };
+        assert_eq!(few(2000), "2000");
+        c.execute_batch("BEGIN; UPDATE t SET a = '[2000.5,0]' WHERE rowid = 77").unwrap();
+        assert_eq!(few(2001), "77");
+        assert_eq!(few(80), "80");
+        c.execute_batch(
+            "SAVEPOINT s; DELETE FROM t WHERE rowid = 80; INSERT INTO t(rowid, a) VALUES(9000, '[3000.5,0]')",
+        )
+        .unwrap();
+        assert_eq!((few(80), few(3001), few(2001)), ("81".into(), "9000".into(), "77".into()));
+        c.execute_batch("ROLLBACK TO s").unwrap();
+        assert_eq!((few(80), few(3000), few(2001)), ("80".into(), "3000".into(), "77".into()));
+        c.execute_batch("ROLLBACK").unwrap();
+        assert_eq!((few(80), few(2000)), ("80".into(), "2000".into()));
+        drop(c);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
 /// The first search of a state looks at all vectors as they are stored, later ones at a copy with fewer bits.
 #[test]
 fn later_searches_of_a_state_answer_as_the_first() {

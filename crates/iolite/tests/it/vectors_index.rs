@@ -4,50 +4,60 @@ use crate::draw::Draw;
 use iolite::engine::{Connection, Value};
 
 /// Vectors around centres, which the seed names.
-struct Cloud {
+pub(crate) struct Cloud {
     centres: Vec<Vec<f32>>,
     draw: Draw,
 }
 
 impl Cloud {
-    fn new(seed: u64, centres: usize, dimensions: usize) -> Cloud {
+    pub(crate) fn new(seed: u64, centres: usize, dimensions: usize) -> Cloud {
         let mut draw = Draw(seed);
         let centres = (0..centres).map(|_| (0..dimensions).map(|_| draw.unit() * 4.0).collect()).collect();
         Cloud { centres, draw }
     }
 
-    fn vector(&mut self) -> Vec<f32> {
+    pub(crate) fn vector(&mut self) -> Vec<f32> {
         let k = self.draw.below(self.centres.len() as u64) as usize;
         self.centres[k].iter().map(|c| c + self.draw.unit() + self.draw.unit()).collect()
     }
 
-    fn value(&mut self) -> Value {
+    pub(crate) fn value(&mut self) -> Value {
         let bytes: Vec<u8> = self.vector().iter().flat_map(|x| x.to_le_bytes()).collect();
         Value::blob(&bytes).unwrap()
     }
 }
 
-fn rows(c: &Connection, sql: &str, params: &[Value]) -> Vec<Vec<String>> {
+pub(crate) fn rows(c: &Connection, sql: &str, params: &[Value]) -> Vec<Vec<String>> {
     let all = c.query(sql, params).unwrap_or_else(|e| panic!("{sql}: {}", e.message()));
     all.iter().map(|r| r.iter().map(Value::to_string_lossy).collect()).collect()
 }
 
-fn one(c: &Connection, sql: &str) -> String {
+pub(crate) fn one(c: &Connection, sql: &str) -> String {
     match c.query(sql, &[]) {
         Ok(rows) => rows.iter().flatten().map(Value::to_string_lossy).collect::<Vec<_>>().join(","),
         Err(e) => format!("error: {}", e.message()),
     }
 }
 
-/// How many of the nearest rows by a scan the index finds too, in parts; distances of those are the same.
 fn recall(c: &Connection, cloud: &mut Cloud, searches: usize, more: &str) -> f64 {
+    recall_beside(c, cloud, searches, more, ("", "AND probes = 0"))
+}
+
+/// How many of the nearest rows by a scan the index finds too, in parts; distances of those are the same. The last say which is which.
+pub(crate) fn recall_beside(
+    c: &Connection,
+    cloud: &mut Cloud,
+    searches: usize,
+    more: &str,
+    (index, scan): (&str, &str),
+) -> f64 {
     let (mut found, mut all) = (0, 0);
     for _ in 0..searches {
         let q = [cloud.value()];
-        let near = |probes: &str| {
-            rows(c, &format!("SELECT rowid, distance FROM t WHERE v MATCH ?1 AND k = 10 {more} {probes}"), &q)
+        let near = |more: &str| {
+            rows(c, &format!("SELECT rowid, distance FROM t WHERE v MATCH ?1 AND k = 10 {more}"), &q)
         };
-        let (scan, index) = (near("AND probes = 0"), near(""));
+        let (scan, index) = (near(&format!("{more} {scan}")), near(&format!("{more} {index}")));
         assert_eq!(scan.len(), index.len());
         found += index.iter().filter(|r| scan.contains(r)).count();
         all += scan.len();
@@ -55,7 +65,7 @@ fn recall(c: &Connection, cloud: &mut Cloud, searches: usize, more: &str) -> f64
     found as f64 / all.max(1) as f64
 }
 
-fn fill(c: &Connection, cloud: &mut Cloud, ids: std::ops::Range<i64>) {
+pub(crate) fn fill(c: &Connection, cloud: &mut Cloud, ids: std::ops::Range<i64>) {
     c.execute_batch("BEGIN").unwrap();
     for id in ids {
         c.query("INSERT INTO t(rowid, v) VALUES(?1, ?2)", &[Value::Int(id), cloud.value()]).unwrap();
@@ -371,6 +381,34 @@ fn damaged_lists_are_errors() {
         c.execute_batch("INSERT INTO t(t) VALUES('rebuild')").unwrap();
         assert_eq!(one(&c, "PRAGMA integrity_check"), "ok", "{damage}");
     }
+}
+
+/// Making lists stops where it is told to, and leaves those that there were.
+#[test]
+fn a_rebuild_can_be_interrupted() {
+    let c = Connection::open_in_memory().unwrap();
+    let mut cloud = Cloud::new(5, 5, 16);
+    c.execute_batch(
+        "CREATE VIRTUAL TABLE t USING vec0(v float[16] index=ivf(lists=40, train=0), chunk_size=4096)",
+    )
+    .unwrap();
+    fill(&c, &mut cloud, 0..3000);
+    c.execute_batch("INSERT INTO t(t) VALUES('rebuild')").unwrap();
+    let ivf = "SELECT sum(length(data)) + count(*) FROM t_ivf_codes00";
+    let before = one(&c, ivf);
+    for most in [5, 20, 40] {
+        let asked = std::rc::Rc::new(std::cell::Cell::new(0));
+        let counted = asked.clone();
+        let stop = move || {
+            counted.set(counted.get() + 1);
+            counted.get() > most
+        };
+        c.progress_handler_every(1_000_000, Some(std::rc::Rc::new(stop)));
+        assert_eq!(one(&c, "INSERT INTO t(t) VALUES('rebuild')"), "error: interrupted", "{most}");
+        c.progress_handler(None);
+        assert_eq!(one(&c, ivf), before);
+    }
+    assert!(recall(&c, &mut cloud, 20, "") >= 0.95);
 }
 
 /// `cargo test` builds the examples beside the tests.

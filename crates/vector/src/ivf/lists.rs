@@ -4,6 +4,7 @@
 
 use super::format::{Entry, Header, Row, centroid_row, key, read_centroid};
 use crate::config::MOST_CHUNK;
+use crate::kernel::Metric;
 use crate::store::{Place, Store, corrupt};
 use iolite_base::{Bytes, Code, Result, alloc};
 use iolite_ext::{Changes, ReadNote};
@@ -33,6 +34,10 @@ fn blob_of(v: Option<&Value>) -> Result<&Bytes> {
 impl Tables<'_> {
     pub fn dimensions(&self) -> usize {
         self.store.config.vectors[self.column].dimensions
+    }
+
+    pub fn metric(&self) -> Metric {
+        self.store.config.vectors[self.column].metric
     }
 
     fn suffix(&self, what: &str) -> String {

@@ -25,11 +25,11 @@ const MANY: usize = 6;
 const MOST_PROBES: u32 = 1 << 20;
 
 fn options(t: Tables<'_>) -> Ivf {
-    t.store.config.vectors[t.column].index.unwrap_or(Ivf { lists: 0, probes: 1, train: 0 })
+    t.store.config.vectors[t.column].lists().unwrap_or(Ivf { lists: 0, probes: 1, train: 0 })
 }
 
 fn all(store: &Store) -> impl Iterator<Item = Tables<'_>> {
-    store.config.indexed().map(move |column| Tables { store, column })
+    store.config.with_lists().map(move |column| Tables { store, column })
 }
 
 /// Makes the indexes of a new table.
@@ -257,7 +257,7 @@ fn rebuild(t: Tables<'_>) -> Result<()> {
         }
         Ok(())
     })?;
-    let groups = train(&sample, n, wanted)?;
+    let groups = train(&sample, n, wanted, &|| store.check_interrupt())?;
     drop(sample);
     t.wipe()?;
     let mut h = Header::new(n, store.page_size()?);

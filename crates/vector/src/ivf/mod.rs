@@ -9,8 +9,8 @@
 //! state of the database. An answer has the distances of the vectors as they are stored: only which rows are looked at depends on the index.
 
 mod check;
-mod code;
-mod format;
+pub(crate) mod code;
+pub(crate) mod format;
 mod lists;
 mod maintain;
 mod memory;
@@ -20,4 +20,5 @@ mod train;
 pub(crate) use check::check;
 pub(crate) use maintain::{added, command, create, forget_chunk, removed};
 pub(crate) use memory::Kept;
-pub(crate) use nearest::{Ask, nearest};
+pub(crate) use nearest::nearest;
+pub(crate) use train::draw;

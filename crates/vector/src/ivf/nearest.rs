@@ -8,37 +8,23 @@ use super::code::{Between, Estimates, prepared};
 use super::format::{ODD, unpacked};
 use super::lists::Tables;
 use super::memory::{Index, Kept};
+use crate::ask::{Ask, Nearest, Row, square};
 use crate::dot::{Run, nibble_products, total, widest};
-use crate::found::{Found, keep};
-use crate::kernel::{LANES, Metric, Query};
+use crate::found::Found;
+use crate::kernel::LANES;
 use crate::quantized;
-use crate::store::{Place, Store, corrupt};
+use crate::store::{Store, corrupt};
 use iolite_base::Result;
 use std::cell::RefCell;
 use std::collections::BinaryHeap;
-
-/// Whether a row may be found; none: asking for more costs as much as a scan.
-pub(crate) type Filter<'a> = dyn FnMut(Place, usize) -> Result<Option<bool>> + 'a;
-
-/// What is looked for.
-pub(crate) struct Ask<'a> {
-    pub column: usize,
-    pub query: &'a Query<'a>,
-    pub k: usize,
-    /// How many lists are to be looked at, if the query says it.
-    pub probes: Option<usize>,
-    pub filter: Option<&'a mut Filter<'a>>,
-    /// Whether a distance is one that is wanted.
-    pub holds: &'a dyn Fn(f64) -> bool,
-    /// No smaller distance is wanted.
-    pub least: f64,
-}
 
 /// The query as codes see it.
 struct Codes {
     numbers: Vec<f32>,
     runs: Vec<Run<i8>>,
     scale: f32,
+    /// The square of its length.
+    square: f32,
     /// What products with the 4-bit codes are too large by.
     shift: i32,
 }
@@ -69,9 +55,9 @@ pub(crate) fn nearest(store: &Store, kept: &RefCell<Kept>, ask: Ask<'_>) -> Resu
         Ok(None)
     } else {
         let mut runs = Vec::new();
-        let (scale, _, _) = widest(quantized::Codes { numbers: &numbers, codes: &mut runs });
-        let shift = 8 * total(&runs);
-        search(t, &mut index, &Codes { numbers, runs, scale, shift }, ask)
+        let (scale, _, length) = widest(quantized::Codes { numbers: &numbers, codes: &mut runs });
+        let (square, shift) = (length * length, 8 * total(&runs));
+        search(t, &mut index, &Codes { numbers, runs, scale, square, shift }, ask)
     };
     if answer.is_ok() {
         own.put(t, (notes, index));
@@ -82,30 +68,30 @@ pub(crate) fn nearest(store: &Store, kept: &RefCell<Kept>, ask: Ask<'_>) -> Resu
 
 fn search(t: Tables<'_>, index: &mut Index, q: &Codes, mut ask: Ask<'_>) -> Result<Option<Vec<Found>>> {
     let total = index.header.lists as usize - 1;
-    let declared = t.store.config.vectors[t.column].index.map_or(1, |i| i.probes);
-    let probes = match (ask.probes, index.header.probes as usize) {
+    let declared = t.store.config.vectors[t.column].lists().map_or(1, |i| i.probes);
+    let probes = match (ask.effort, index.header.probes as usize) {
         (Some(n), _) => n,
         (None, 0) => declared,
         (None, n) => n,
     };
     let probes = probes.clamp(1, total);
     let rows = total * (index.header.limit as usize / 4).max(1);
-    let mut heap: BinaryHeap<Found> = BinaryHeap::new();
+    let (metric, mut nearest) = (t.metric(), Nearest::default());
     let (mut looked, mut passed) = (0usize, 0usize);
     let bytes = t.store.config.vectors[t.column].bytes();
     let (mut reader, mut read) = (t.store.reader(t.column), Vec::new());
-    if !tail(t, index, &mut ask, &mut heap)? {
+    if !tail(t, index, &mut ask, &mut nearest)? {
         return Ok(None);
     }
     // The odd list is the first of all.
     let (mut from, mut until) = (0, probes + 1);
     loop {
-        let lists = index.nearest_lists(&q.runs, q.scale, until - 1);
-        let candidates = candidates(t, index, q, &ask, &lists[from..], &heap)?;
+        let lists = index.nearest_lists((&q.runs, q.scale, q.square), until - 1);
+        let candidates = candidates(t, index, q, &ask, lists.get(from..).unwrap_or_default(), &nearest)?;
         let mut next = candidates.iter().copied().peekable();
         loop {
-            let worst = if heap.len() == ask.k { worst_of(t, &heap) } else { f32::INFINITY };
-            let mut group: [Option<(Place, i64, Vec<u8>)>; LANES] = Default::default();
+            let worst = nearest.worst(metric, ask.k);
+            let mut group: [Option<Row>; LANES] = Default::default();
             let mut found = 0;
             while found < LANES
                 && let Some(c) = next.next_if(|c| c.low <= worst)
@@ -133,57 +119,30 @@ fn search(t: Tables<'_>, index: &mut Index, q: &Codes, mut ask: Ask<'_>) -> Resu
                 } else {
                     reader.read_pieces(&list.pieces[at], &mut vector)?;
                 }
-                group[found] = Some((place, rowid, vector));
+                group[found] = Some(Row { place, rowid, vector });
                 found += 1;
             }
             if found == 0 {
                 break;
             }
-            measure(&ask, &mut heap, &group);
-            read.extend(group.into_iter().flatten().map(|g| g.2));
+            nearest.measure_group(&ask, &group);
+            read.extend(group.into_iter().flatten().map(|row| row.vector));
         }
         let wanted = match (&ask.filter, passed) {
             (None, _) => probes as f64,
             (Some(_), 0) => probes as f64 * MOST_WIDER,
             (Some(_), n) => probes as f64 * (looked as f64 / n as f64).sqrt().min(MOST_WIDER),
         };
-        let wanted = (wanted as usize).min(total).max(if heap.len() < ask.k { 4 * until } else { 0 });
+        let wanted = (wanted as usize).min(total).max(if nearest.len() < ask.k { 4 * until } else { 0 });
         if until > total || until > wanted {
-            return Ok(Some(heap.into_sorted_vec()));
+            return Ok(Some(nearest.into_sorted()));
         }
-        (from, until) = (until, (wanted + 1).min(total + 1));
-    }
-}
-
-/// A distance in the measure of estimates.
-fn square(t: Tables<'_>, d: f64) -> f32 {
-    match t.store.config.vectors[t.column].metric {
-        Metric::Cosine => 2.0 * d as f32,
-        _ => (d * d.abs()) as f32,
-    }
-}
-
-/// The greatest of the distances that were found, in the measure of estimates, with what rounding may hide.
-fn worst_of(t: Tables<'_>, heap: &BinaryHeap<Found>) -> f32 {
-    let d = square(t, heap.peek().map_or(f64::INFINITY, |f| f.distance));
-    if d.is_nan() { f32::INFINITY } else { d * 1.000_01 + 1e-6 }
-}
-
-fn measure(ask: &Ask<'_>, heap: &mut BinaryHeap<Found>, group: &[Option<(Place, i64, Vec<u8>)>; LANES]) {
-    let first = group[0].as_ref().map_or(&[][..], |g| &g.2);
-    let distances =
-        ask.query.distances(std::array::from_fn(|i| group[i].as_ref().map_or(first, |g| &g.2[..])));
-    for (g, distance) in group.iter().zip(distances) {
-        if let Some((place, rowid, _)) = g
-            && (ask.holds)(distance)
-        {
-            keep(heap, ask.k, Found { distance, rowid: *rowid, place: *place });
-        }
+        (from, until) = (lists.len(), (wanted + 1).min(total + 1));
     }
 }
 
 /// Measures the rows that are in no list; false: the table is to be scanned.
-fn tail(t: Tables<'_>, index: &mut Index, ask: &mut Ask<'_>, heap: &mut BinaryHeap<Found>) -> Result<bool> {
+fn tail(t: Tables<'_>, index: &mut Index, ask: &mut Ask<'_>, nearest: &mut Nearest) -> Result<bool> {
     let rows = usize::MAX;
     for waiting in index.tail(t)? {
         if let Some(filter) = &mut ask.filter {
@@ -193,10 +152,7 @@ fn tail(t: Tables<'_>, index: &mut Index, ask: &mut Ask<'_>, heap: &mut BinaryHe
                 Some(true) => {}
             }
         }
-        let distance = ask.query.distance(&waiting.vector);
-        if (ask.holds)(distance) {
-            keep(heap, ask.k, Found { distance, rowid: waiting.rowid, place: waiting.place });
-        }
+        nearest.measure(ask, waiting.place, waiting.rowid, &waiting.vector);
     }
     Ok(true)
 }
@@ -208,12 +164,12 @@ fn candidates(
     q: &Codes,
     ask: &Ask<'_>,
     lists: &[u32],
-    heap: &BinaryHeap<Found>,
+    nearest: &Nearest,
 ) -> Result<Vec<Candidate>> {
     let n = t.dimensions();
     let plain = ask.filter.is_none();
-    let mut worst = if heap.len() == ask.k { worst_of(t, heap) } else { f32::INFINITY };
-    let beyond = square(t, ask.least);
+    let mut worst = nearest.worst(t.metric(), ask.k);
+    let beyond = square(t.metric(), ask.least);
     let (mut out, mut sums, mut low, mut high) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     // The `k` smallest greatest distances.
     let mut greatest: BinaryHeap<u32> = BinaryHeap::new();

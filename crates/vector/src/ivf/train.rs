@@ -17,6 +17,8 @@ const ROUNDS: usize = 8;
 const TOGETHER: usize = 3;
 /// So many groups are looked at for a vector's list.
 const GROUPS: usize = 8;
+/// After so many vectors it is asked whether to go on.
+const CHECKED: usize = 1024;
 /// So many vectors of a sample for a centroid.
 pub(crate) const SAMPLE: usize = 40;
 
@@ -138,12 +140,15 @@ impl Groups {
     }
 
     /// Moves each centroid to the middle of the vectors that are nearest to it.
-    fn settle(&mut self, sample: &[f32], dimensions: usize) -> Result<()> {
+    fn settle(&mut self, sample: &[f32], dimensions: usize, check: Check<'_>) -> Result<()> {
         let k = self.centroids.len() / dimensions;
         let (mut sums, mut counts, mut near) = (Vec::new(), vec![0u32; k], Vec::new());
         alloc::reserve(&mut sums, k * dimensions)?;
         sums.resize(k * dimensions, 0f32);
-        for x in sample.chunks_exact(dimensions) {
+        for (n, x) in sample.chunks_exact(dimensions).enumerate() {
+            if n % CHECKED == 0 {
+                check()?;
+            }
             let at = self.nearest(x, &mut near);
             counts[at] += 1;
             sums[at * dimensions..][..dimensions].iter_mut().zip(x).for_each(|(s, x)| *s += x);
@@ -188,8 +193,18 @@ pub(crate) fn draw(seed: &mut u64, below: usize) -> usize {
     ((*seed >> 33) % below.max(1) as u64) as usize
 }
 
+/// Asks whether to go on: an error, if not.
+type Check<'a> = &'a dyn Fn() -> Result<()>;
+
 /// Makes `k` centroids of those of the vectors that are named.
-fn cluster(points: &[f32], dimensions: usize, members: &[u32], k: usize, seed: &mut u64) -> Result<Vec<f32>> {
+fn cluster(
+    points: &[f32],
+    dimensions: usize,
+    members: &[u32],
+    k: usize,
+    seed: &mut u64,
+    check: Check<'_>,
+) -> Result<Vec<f32>> {
     let point = |m: u32| &points[m as usize * dimensions..][..dimensions];
     let mut centroids: Vec<f32> = Vec::new();
     alloc::reserve(&mut centroids, k * dimensions)?;
@@ -204,6 +219,7 @@ fn cluster(points: &[f32], dimensions: usize, members: &[u32], k: usize, seed: &
     let mut sums: Vec<f32> = Vec::new();
     alloc::reserve(&mut sums, k * dimensions)?;
     for _ in 0..ROUNDS {
+        check()?;
         let blocks = Blocks::new(&centroids, dimensions)?;
         let mut counts = vec![0u32; k];
         sums.clear();
@@ -231,11 +247,11 @@ fn cluster(points: &[f32], dimensions: usize, members: &[u32], k: usize, seed: &
 /// Two centroids for a list that is divided.
 pub(crate) fn halves(points: &[f32], dimensions: usize) -> Result<Vec<f32>> {
     let members: Vec<u32> = (0..(points.len() / dimensions) as u32).collect();
-    cluster(points, dimensions, &members, 2, &mut 1)
+    cluster(points, dimensions, &members, 2, &mut 1, &|| Ok(()))
 }
 
 /// `k` centroids for a sample.
-pub(crate) fn train(sample: &[f32], dimensions: usize, k: usize) -> Result<Groups> {
+pub(crate) fn train(sample: &[f32], dimensions: usize, k: usize, check: Check<'_>) -> Result<Groups> {
     let n = sample.len() / dimensions;
     if n == 0 {
         let centroids = vec![0.0; dimensions];
@@ -247,7 +263,7 @@ pub(crate) fn train(sample: &[f32], dimensions: usize, k: usize) -> Result<Group
     let coarse_len = if k < 32 { 1 } else { (k as f64).sqrt().ceil() as usize };
     // A part of the sample is enough for the first level.
     let part: Vec<u32> = all.iter().copied().step_by((n / (coarse_len * 4 * SAMPLE)).max(1)).collect();
-    let coarse = Blocks::new(&cluster(sample, dimensions, &part, coarse_len, &mut seed)?, dimensions)?;
+    let coarse = Blocks::new(&cluster(sample, dimensions, &part, coarse_len, &mut seed, check)?, dimensions)?;
     let mut groups: Vec<Vec<u32>> = vec![Vec::new(); coarse_len];
     for (m, x) in sample.chunks_exact(dimensions).enumerate() {
         groups[coarse.nearest(x).0].push(m as u32);
@@ -260,13 +276,13 @@ pub(crate) fn train(sample: &[f32], dimensions: usize, k: usize) -> Result<Group
         seen += members.len();
         let until = (k * seen).div_ceil(n).clamp(given, k);
         let own = if members.is_empty() { 0 } else { (until - given).max(1) };
-        let centroids = cluster(sample, dimensions, members, own, &mut seed)?;
+        let centroids = cluster(sample, dimensions, members, own, &mut seed, check)?;
         made.fine.push((given, Blocks::new(&centroids, dimensions)?));
         made.centroids.extend_from_slice(&centroids);
         given += own;
     }
     for _ in 0..TOGETHER {
-        made.settle(sample, dimensions)?;
+        made.settle(sample, dimensions, check)?;
     }
     Ok(made)
 }
@@ -287,7 +303,7 @@ mod tests {
                 (k * 7 % 40) as f32 * 10.0 + jitter(&mut seed),
             ]);
         }
-        let g = train(&points, 2, 80).unwrap();
+        let g = train(&points, 2, 80, &|| Ok(())).unwrap();
         let mut near = Vec::new();
         let of: Vec<usize> = points.chunks_exact(2).map(|x| g.nearest(x, &mut near)).collect();
         for (i, list) in of.iter().enumerate() {
@@ -295,9 +311,9 @@ mod tests {
             let nearest = g.centroids.chunks_exact(2).map(d).fold(f32::INFINITY, f32::min);
             assert!(d(&g.centroids[2 * list..]) <= nearest + 0.1, "{i}");
         }
-        assert_eq!(train(&points, 2, 80).unwrap().centroids, g.centroids);
+        assert_eq!(train(&points, 2, 80, &|| Ok(())).unwrap().centroids, g.centroids);
         // More centroids than vectors, and none at all.
-        assert!(train(&points[..6], 2, 64).unwrap().centroids.len() >= 6);
-        assert_eq!(train(&[], 2, 4).unwrap().nearest(&[1.0, 1.0], &mut near), 0);
+        assert!(train(&points[..6], 2, 64, &|| Ok(())).unwrap().centroids.len() >= 6);
+        assert_eq!(train(&[], 2, 4, &|| Ok(())).unwrap().nearest(&[1.0, 1.0], &mut near), 0);
     }
 }
