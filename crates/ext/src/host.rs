@@ -107,6 +107,12 @@ pub trait Host {
     /// An error, if the statement that is running shall stop (`sqlite3_interrupt`, progress handler). Work that takes long asks now and
     /// then.
     fn check_interrupt(&self) -> Result<()>;
+    /// The same after work that stands for so many instructions, and that no program counts: a progress handler that is to be
+    /// asked rarely is not asked each time.
+    fn check_after(&self, steps: usize) -> Result<()> {
+        let _ = steps;
+        self.check_interrupt()
+    }
     /// How many threads work may use that takes long, its own among them.
     fn threads(&self) -> usize {
         1

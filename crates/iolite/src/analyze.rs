@@ -174,8 +174,8 @@ fn statistics(c: &Connection, db: usize, t: &Table, i: &Index) -> Result<Option<
         }
         let mut more = cursor.first()?;
         while more {
-            if entries.is_multiple_of(1024) {
-                c.0.check_interrupt()?;
+            if entries % 1024 == 1023 {
+                c.0.check_after(1024)?;
             }
             cursor.read_entry(&mut entry)?;
             let common = match entries {

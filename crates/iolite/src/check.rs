@@ -160,7 +160,7 @@ impl Check<'_> {
         let (mut last, mut rec) = (Vec::new(), Vec::new());
         let mut more = c.first()?;
         while more && self.left > 0 {
-            self.conn.0.check_interrupt()?;
+            self.conn.0.check_after(1)?;
             c.read_entry(&mut rec)?;
             if !is_sound(&rec, looked_at) {
                 return Err(Code::Corrupt.into());
@@ -279,7 +279,7 @@ impl Check<'_> {
         let (mut last, mut rec) = (Vec::new(), Vec::new());
         let mut more = c.first()?;
         while more && self.left > 0 {
-            self.conn.0.check_interrupt()?;
+            self.conn.0.check_after(1)?;
             c.read_entry(&mut rec)?;
             if !last.is_empty()
                 && !compare::has_null(&rec, i.key_len)?

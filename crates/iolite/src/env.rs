@@ -57,6 +57,7 @@ connection_answers! {
     now_julian_ms() -> i64;
     local_offset(unix_seconds: i64) -> Result<i64>;
     check_interrupt() -> Result<()>;
+    check_after(steps: usize) -> Result<()>;
     threads() -> usize;
     random(out: &mut [u8]);
     opener() -> usize;
@@ -340,6 +341,15 @@ impl Inner {
 pub(crate) fn pages_read(conn: &Inner) -> u64 {
     let databases = conn.databases.borrow();
     databases.iter().filter_map(|d| d.btree.as_ref()).map(|b| b.cache_stats(false).misses).sum()
+}
+
+/// Whether the running statement shall stop after work that stands for so many instructions, and that no program counts: who
+/// wants to be asked more rarely is not asked each time.
+pub(crate) fn interrupted_after(conn: &Inner, steps: usize) -> Result<()> {
+    let every = conn.progress_every.get() as usize;
+    let done = conn.uncounted.get() + steps;
+    conn.uncounted.set(if done < every { done } else { 0 });
+    if done < every && !conn.interrupt.load(Ordering::Relaxed) { Ok(()) } else { interrupted(conn) }
 }
 
 /// Whether the running statement shall stop: an error then.

@@ -56,6 +56,10 @@ impl Host for Inner {
         crate::env::interrupted(self)
     }
 
+    fn check_after(&self, steps: usize) -> Result<()> {
+        crate::env::interrupted_after(self, steps)
+    }
+
     fn threads(&self) -> usize {
         usize::try_from(self.settings.threads()).unwrap_or(0).clamp(1, crate::columns::MOST_THREADS)
     }

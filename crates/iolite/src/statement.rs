@@ -443,6 +443,7 @@ impl Statement {
         let c = &self.conn;
         if c.txn.running() == 0 {
             c.interrupt.store(false, std::sync::atomic::Ordering::Relaxed);
+            c.uncounted.set(0);
         }
         self.vm.check_every(c.progress_every.get());
         c.txn.enter(self.writes);

@@ -79,6 +79,9 @@ pub(super) struct Run<'a> {
     pub profile: Option<&'a Profile>,
 }
 
+/// Instructions that a piece of a run stands for.
+const PIECE: usize = 1000;
+
 impl Runtime for Run<'_> {
     fn host(&self) -> &dyn Host {
         self.host
@@ -93,7 +96,7 @@ impl Runtime for Run<'_> {
     }
 
     fn check(&self) -> Result<()> {
-        crate::env::interrupted(self.conn)
+        crate::env::interrupted_after(self.conn, PIECE)
     }
 
     fn force(&self) -> bool {

@@ -83,6 +83,8 @@ pub(crate) struct Inner {
     pub log: Cell<Option<super::Log>>,
     /// At how many instructions of a program it is asked; 0: as often as is good.
     pub progress_every: Cell<u32>,
+    /// What else was done since, in instructions that it stands for.
+    pub uncounted: Cell<usize>,
     #[allow(clippy::type_complexity)]
     pub update_hook: RefCell<Option<Rc<dyn Fn(iolite_vdbe::RowChange, &str, &str, i64)>>>,
     /// Who is told of rows before they are changed.

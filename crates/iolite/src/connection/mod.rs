@@ -150,6 +150,7 @@ impl Connection {
             statements: RefCell::new(None),
             log: Cell::new(None),
             progress_every: Cell::new(0),
+            uncounted: Cell::new(0),
             update_hook: RefCell::new(None),
             preupdate: crate::preupdate::Listeners::default(),
             busy: RefCell::new(None),

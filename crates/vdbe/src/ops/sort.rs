@@ -8,6 +8,7 @@ use iolite_base::{Buf, Code, Result};
 use iolite_btree::Ordered;
 use iolite_bytecode::{Insn, P4, p5};
 use iolite_value::Value;
+use std::cell::Cell;
 
 fn sorter(vm: &mut Vm, n: i32) -> Result<&mut Sorter> {
     match &mut vm.f.cursors[n as usize] {
@@ -70,7 +71,7 @@ struct Feed<'s> {
     /// The fields of the key that may not be equal; 0: all may.
     unique: usize,
     repeated: bool,
-    taken: u64,
+    taken: &'s Cell<usize>,
 }
 
 impl Ordered for Feed<'_> {
@@ -81,7 +82,7 @@ impl Ordered for Feed<'_> {
 
     #[inline]
     fn advance(&mut self) -> Result<bool> {
-        self.taken += 1;
+        self.taken.set(self.taken.get() + 1);
         if !self.sorter.next()? {
             return Ok(false);
         }
@@ -100,12 +101,15 @@ pub(crate) fn fill(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<bool> {
         // The first one is what the second is compared with.
         sorter.repeats(unique)?;
     }
-    let mut feed = Feed { sorter: &mut sorter, unique, repeated: false, taken: 0 };
+    let taken = Cell::new(0);
+    let mut feed = Feed { sorter: &mut sorter, unique, repeated: false, taken: &taken };
     let t = vm.tree(i.p3)?;
-    let filled = t.cur.append_all(&mut feed, || env.check_interrupt());
+    let mut seen = 0;
+    let between = || env.check_after(taken.get() - std::mem::replace(&mut seen, taken.get()));
+    let filled = t.cur.append_all(&mut feed, between);
     t.moved(false);
-    let (repeated, taken) = (feed.repeated, feed.taken);
-    vm.counters.vm_steps += taken;
+    let repeated = feed.repeated;
+    vm.counters.vm_steps += taken.get() as u64;
     vm.f.cursors[i.p1 as usize] = Some(VCursor::Sorter(sorter));
     filled.map(|()| !repeated)
 }

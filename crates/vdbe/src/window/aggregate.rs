@@ -53,8 +53,8 @@ pub(super) fn over_frames(
     let held = &mut moving.held;
     let mut value_aux = AuxData::default();
     for at in places {
-        if at % CHECK_EVERY == 0 {
-            env.check_interrupt()?;
+        if at % CHECK_EVERY == CHECK_EVERY - 1 {
+            env.check_after(CHECK_EVERY)?;
         }
         let row = p.rows[at] as usize;
         let frame = p.whole_frame(at);
@@ -88,8 +88,8 @@ fn extremes(
     let value = |at: usize| &p.row(at)[input.args[0]];
     let Moving { candidates, seen, .. } = moving;
     for at in places {
-        if at % CHECK_EVERY == 0 {
-            input.env.check_interrupt()?;
+        if at % CHECK_EVERY == CHECK_EVERY - 1 {
+            input.env.check_after(CHECK_EVERY)?;
         }
         let frame = p.whole_frame(at);
         for r in (*seen).max(frame.start)..frame.end {

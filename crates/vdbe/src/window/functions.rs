@@ -19,8 +19,8 @@ pub(super) fn compute(
     column: &mut [Value],
 ) -> Result<()> {
     for at in places {
-        if at % CHECK_EVERY == 0 {
-            env.check_interrupt()?;
+        if at % CHECK_EVERY == CHECK_EVERY - 1 {
+            env.check_after(CHECK_EVERY)?;
         }
         column[p.rows[at] as usize] = value(p, what, args, at)?;
     }

@@ -116,7 +116,7 @@ impl Sorted {
         self.record.clear();
         record::encode(&self.fields, self.enc, &mut self.record)?;
         if self.sorter.is_full() {
-            env.check_interrupt()?;
+            env.check_after(super::CHECK_EVERY)?;
             if !self.sorter.has_file() {
                 self.sorter.set_file(env.temporary_file()?);
             }
