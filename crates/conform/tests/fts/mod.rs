@@ -46,6 +46,76 @@ fn histories_answer_as_on_stock() {
     assert!(found.is_empty(), "{found}");
 }
 
+/// Rows leave long doclists in place. What is found is what a table has that marks rows as deleted: stock sometimes goes on in the
+/// next term where the leaf that it looks for has no rows any more. The blocks are those of stock.
+#[test]
+fn long_doclists_lose_rows_in_place() {
+    for seed in rounds("FTS", 8) {
+        let scratch = Scratch::new();
+        let (ours, theirs) = (scratch.name("ours.db"), scratch.name("theirs.db"));
+        let c = iolite::engine::Connection::open(&ours).expect("the file opens");
+        let s = stock::Connection::open(&theirs).expect("the file opens");
+        let mut d = Draw(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        d.below(2);
+        let change = |sql: &str| {
+            c.execute_batch(sql).expect("a change");
+            s.execute_batch(sql).expect("a change on stock");
+        };
+        change("PRAGMA synchronous = OFF");
+        let detail = d.of(&["full", "full", "column", "none"]);
+        for table in ["t", "marks"] {
+            change(&format!("CREATE VIRTUAL TABLE {table} USING fts5(a, b, detail={detail})"));
+        }
+        change("INSERT INTO t(t, rank) VALUES ('secure-delete', 1)");
+        change(&format!("INSERT INTO t(t, rank) VALUES ('pgsz', {})", d.of(&["32", "40", "64", "200"])));
+        change("BEGIN");
+        let mut rows: Vec<usize> = (1..=100 + d.below(300)).collect();
+        for id in &rows {
+            let mut text = || {
+                let n = d.below(12);
+                (0..n)
+                    .map(|_| d.of(&["all", "all", "allow", "half", "rare", "z"]))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            let (a, b) = (text(), text());
+            for table in ["t", "marks"] {
+                change(&format!("INSERT INTO {table}(rowid, a, b) VALUES ({}, 'all {a}', '{b}')", id * 3));
+            }
+        }
+        change("COMMIT");
+        change("BEGIN");
+        let (count, side) = (rows.len(), d.below(3));
+        while rows.len() > count / 20 {
+            for _ in 0..1 + d.below(8) {
+                let at = [0, rows.len().saturating_sub(1), d.below(rows.len() + 1)][side];
+                if at < rows.len() {
+                    let id = rows.remove(at) * 3;
+                    change(&format!("DELETE FROM t WHERE rowid = {id}"));
+                    change(&format!("DELETE FROM marks WHERE rowid = {id}"));
+                }
+            }
+            if d.one_in(4) {
+                change("COMMIT");
+                change("BEGIN");
+            }
+            let q =
+                d.of(&["all", "half AND all", "rare AND all", "al*", "z AND half", "allow", "half NOT all"]);
+            let (order, from) = (d.of(&["", " DESC"]), d.below(count * 3));
+            let found = |table: &str| {
+                let sql =
+                    format!("SELECT rowid FROM {table}('{q}') WHERE rowid > {from} ORDER BY rowid{order}");
+                c.query(&sql, &[]).expect("rows").iter().map(|r| r[0].to_int()).collect::<Vec<_>>()
+            };
+            assert_eq!(found("t"), found("marks"), "seed {seed}, {q} from {from}{order}");
+        }
+        change("COMMIT");
+        change("INSERT INTO t(t) VALUES ('integrity-check')");
+        drop((c, s));
+        assert_eq!(dump(&ours), dump(&theirs), "seed {seed}");
+    }
+}
+
 fn dump(path: &str) -> String {
     let c = stock::Connection::open(path).expect("stock opens the file");
     let check = c.query("INSERT INTO t(t) VALUES ('integrity-check')");
@@ -115,6 +185,9 @@ fn damaged_indexes_are_errors() {
         for i in 0..30 {
             let sql = format!("INSERT INTO t VALUES ('one two w{} w{} one two three w{}')", i % 5, i, i * 7);
             c.execute_batch(&sql).expect("a row");
+        }
+        if seed.is_multiple_of(2) {
+            c.execute_batch("INSERT INTO t(t, rank) VALUES ('secure-delete', 1)").expect("a setting");
         }
         let sql = "SELECT id, block FROM t_data UNION ALL SELECT id, sz FROM t_docsize";
         let blocks = c.query(sql, &[]).expect("blocks");

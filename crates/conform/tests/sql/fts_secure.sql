@@ -1,0 +1,55 @@
+-- Entries that are taken out in place, with what is left of their leaves; the version of the format.
+create virtual table s using fts5(a, b);
+insert into s(s,rank) values('secure-delete',1);
+insert into s(rowid,a,b) values(1,'one two','three'),(2,'one','secret'),(3,'one twin','three');
+select k,v from s_config order by k;
+delete from s where rowid=2;
+select k,v from s_config order by k;
+select id,hex(block) from s_data order by id;
+select rowid from s('one');
+select rowid from s('secret');
+insert into s(s) values('integrity-check');
+update s set a='one three' where rowid=1;
+select id,hex(block) from s_data order by id;
+delete from s where rowid=3;
+delete from s where rowid=1;
+select id,hex(block) from s_data order by id;
+select segid,hex(term),pgno from s_idx;
+insert into s(s) values('integrity-check');
+insert into s(s) values('rebuild');
+select k,v from s_config order by k;
+-- What was deleted before the setting: the marks of it stay.
+create virtual table m using fts5(a);
+insert into m(rowid,a) values(1,'x y'),(2,'x');
+update m set a='x z' where rowid=1;
+insert into m(m,rank) values('secure-delete',1);
+delete from m where rowid=1;
+select id,hex(block) from m_data order by id;
+select rowid from m('x');
+insert into m(m) values('integrity-check');
+-- Places over several leaves, and leaves without anything.
+create virtual table p using fts5(a, detail=full);
+insert into p(p,rank) values('pgsz',32);
+insert into p(p,rank) values('secure-delete',1);
+insert into p(rowid,a) values(1,'q a q b q c q d q e q f q g q h q i q j q k q l q m q n q o q p q r q s q t q u q v q w'),(2,'q q q'),(3,'r q');
+delete from p where rowid=1;
+select id,hex(block) from p_data order by id;
+select segid,hex(term),pgno from p_idx order by term;
+select rowid from p('q') order by rowid desc;
+insert into p(p) values('integrity-check');
+delete from p where rowid=3;
+delete from p where rowid=2;
+select id,hex(block) from p_data order by id;
+insert into p(rowid,a) values(4,'q z');
+insert into p(p) values('optimize');
+select id,hex(block) from p_data order by id;
+select rowid from p('q');
+-- Rows alone.
+create virtual table d using fts5(a, detail=none);
+insert into d(d,rank) values('secure-delete',1);
+insert into d(rowid,a) values(1,'x y'),(200,'x'),(40000,'x z');
+delete from d where rowid=200;
+update d set a='x y w' where rowid=1;
+select id,hex(block) from d_data order by id;
+select rowid from d('x');
+insert into d(d) values('integrity-check');
