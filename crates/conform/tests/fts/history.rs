@@ -247,7 +247,7 @@ impl History {
             }
             77 => self.statements.push("INSERT INTO t(t) VALUES ('optimize')".into()),
             78 => self.statements.push("INSERT INTO t(t) VALUES ('integrity-check')".into()),
-            79 if self.secure && !self.bare => {
+            79 if self.secure && !self.bare && (self.content != "other" || self.d.one_in(2)) => {
                 let on = self.d.of(&["0", "1", "1"]);
                 self.command("secure-delete", on);
             }

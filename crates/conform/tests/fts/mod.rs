@@ -215,3 +215,66 @@ fn damaged_indexes_are_errors() {
         }
     }
 }
+
+/// Histories with `secure-delete` after which stock's own index is not what the rows say, or has what was deleted: the setting, then
+/// the statements.
+#[test]
+fn what_is_erased_is_gone() {
+    let many = vec!["w"; 130].join(" ");
+    let long = [
+        format!("INSERT INTO t(rowid, a) VALUES (1, '{many} secret')"),
+        format!("UPDATE t SET a = '{many} open' WHERE rowid = 1"),
+        "DELETE FROM t WHERE rowid = 1".into(),
+    ]
+    .join(";");
+    let below = [
+        "INSERT INTO t(t, rank) VALUES ('secure-delete', 0)".to_string(),
+        "INSERT INTO t(t, rank) VALUES ('automerge', 0)".into(),
+        "INSERT INTO t(t, rank) VALUES ('usermerge', 2)".into(),
+        "INSERT INTO t(t, rank) VALUES ('pgsz', 32)".into(),
+        "BEGIN".into(),
+        "INSERT INTO t(rowid, a) VALUES (1, 'x secret')".into(),
+        (2..60)
+            .map(|i| format!("INSERT INTO t(rowid, a) VALUES ({i}, 'x w{i} v{i}')"))
+            .collect::<Vec<_>>()
+            .join(";"),
+        "COMMIT".into(),
+        "INSERT INTO t(t) VALUES ('optimize')".into(),
+        "DELETE FROM t WHERE rowid = 1".into(),
+        "INSERT INTO t(rowid, a) VALUES (1, 'x')".into(),
+        "INSERT INTO t(t, rank) VALUES ('merge', 5)".into(),
+        "INSERT INTO t(t, rank) VALUES ('secure-delete', 1)".into(),
+        "DELETE FROM t WHERE rowid = 1".into(),
+    ]
+    .join(";");
+    let pending = "INSERT INTO t(rowid, a) VALUES (1, 'x y');
+        BEGIN; UPDATE t SET a = 'x z' WHERE rowid = 1; INSERT INTO t(rowid, a) VALUES (5, 'x'); COMMIT";
+    let marks = "INSERT INTO t(t, rank) VALUES ('secure-delete', 0);
+        INSERT INTO t(rowid, a) VALUES (1, 'x y'); INSERT INTO t(rowid, a) VALUES (9, 'x y');
+        UPDATE t SET a = 'x z' WHERE rowid = 1;
+        INSERT INTO t(t, rank) VALUES ('secure-delete', 1);
+        DELETE FROM t WHERE rowid = 1";
+    for (detail, history) in [("full", &*long), ("full", &*below), ("none", pending), ("none", marks)] {
+        let scratch = Scratch::new();
+        let path = scratch.name("erased.db");
+        let c = iolite::engine::Connection::open(&path).expect("the file opens");
+        c.execute_batch(&format!("CREATE VIRTUAL TABLE t USING fts5(a, detail={detail})")).expect("a table");
+        c.execute_batch("INSERT INTO t(t, rank) VALUES ('secure-delete', 1)").expect("a setting");
+        c.execute_batch(history).expect("a history");
+        let rows = |sql: &str| format!("{:?}", c.query(sql, &[]).expect("rows"));
+        assert_eq!(
+            rows("SELECT rowid FROM t('x')"),
+            rows("SELECT id FROM t_content WHERE c0 LIKE '%x%'"),
+            "{detail}: {history}"
+        );
+        c.query("INSERT INTO t(t) VALUES ('integrity-check')", &[]).expect("a sound index");
+        drop(c);
+        assert!(dump(&path).starts_with("Ok"), "{detail}: {history}");
+        if history == long {
+            let s = stock::Connection::open(&path).expect("stock opens the file");
+            let left =
+                s.query("SELECT count(*) FROM t_data WHERE id > 10 AND length(block) > 4").expect("a count");
+            assert_eq!(format!("{left:?}"), "[[Int(0)]]");
+        }
+    }
+}

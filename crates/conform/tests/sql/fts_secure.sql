@@ -18,6 +18,10 @@ select segid,hex(term),pgno from s_idx;
 insert into s(s) values('integrity-check');
 insert into s(s) values('rebuild');
 select k,v from s_config order by k;
+insert into s(rowid,a) values(4,'four');
+delete from s where rowid=4;
+select k,v from s_config order by k;
+select id,hex(block) from s_data order by id;
 -- What was deleted before the setting: the marks of it stay.
 create virtual table m using fts5(a);
 insert into m(rowid,a) values(1,'x y'),(2,'x');
