@@ -344,6 +344,8 @@ impl Index {
     /// Cursors over all segments and over what is pending, newest first, all terms of which begin with `prefix`, or come behind.
     fn cursors_from(&self, prefix: &[u8]) -> Result<Vec<SegmentCursor>> {
         let structure = self.structure()?;
+        // As with stock, which closes its lists for that: the row that was taken out last is not put in again before a flush.
+        self.deleting.set(false);
         let lists = self.pending.borrow().doclists(self.config.detail, prefix);
         let mut cursors = Vec::new();
         if !lists.is_empty() {
