@@ -173,6 +173,8 @@ impl Accesses<'_> {
                 c.needs |= needs;
                 c.rows = c.rows.min(0.5);
             }
+            // Of those that cost the same, the one that is said most of.
+            out.sort_by_key(|c| std::cmp::Reverse(c.used.len() + c.drives.len()));
         }
         Ok(out)
     }
