@@ -286,7 +286,12 @@ impl Index {
         }
         self.automerge(&mut s, i64::from(last) + marked)?;
         self.crisismerge(&mut s)?;
-        self.save(&s)
+        self.save(&s)?;
+        if s.origin > 0 {
+            // The number of the next flush is found anew from the segments that are left.
+            self.known.take();
+        }
+        Ok(())
     }
 
     fn write_segment(&self, structure: &Structure, id: u32, lists: &[pending::Keyed]) -> Result<u32> {
