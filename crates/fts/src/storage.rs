@@ -292,7 +292,9 @@ impl Storage {
     /// Notes the version of the format.
     pub fn set_version(&self) -> Result<()> {
         let version = [Value::text("version")?, Value::Int(crate::config::VERSION)];
-        self.store.run(Sql::WriteConfig, &version)
+        self.store.run(Sql::WriteConfig, &version)?;
+        self.store.config.settings.version.set(crate::config::VERSION);
+        Ok(())
     }
 
     /// Builds the index anew from the content.

@@ -20,6 +20,7 @@ pub(crate) enum Sql {
     SeekPage,
     InsertPage,
     DeletePages,
+    DeletePage,
     ReadContent,
     InsertContent,
     ReplaceContent,
@@ -99,6 +100,7 @@ impl Store {
             }
             Sql::InsertPage => format!("INSERT INTO {idx}(segid,term,pgno) VALUES(?,?,?)"),
             Sql::DeletePages => format!("DELETE FROM {idx} WHERE segid=?"),
+            Sql::DeletePage => format!("DELETE FROM {idx} WHERE segid=? AND pgno/2=?"),
             Sql::ReadContent => {
                 let (columns, from, id) = self.content();
                 format!("SELECT {columns} FROM {from} T WHERE T.{id}=?")

@@ -46,6 +46,76 @@ fn histories_answer_as_on_stock() {
     assert!(found.is_empty(), "{found}");
 }
 
+/// Rows leave long doclists in place. What is found is what a table has that marks rows as deleted: stock sometimes goes on in the
+/// next term where the leaf that it looks for has no rows any more. The blocks are those of stock.
+#[test]
+fn long_doclists_lose_rows_in_place() {
+    for seed in rounds("FTS", 8) {
+        let scratch = Scratch::new();
+        let (ours, theirs) = (scratch.name("ours.db"), scratch.name("theirs.db"));
+        let c = iolite::engine::Connection::open(&ours).expect("the file opens");
+        let s = stock::Connection::open(&theirs).expect("the file opens");
+        let mut d = Draw(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        d.below(2);
+        let change = |sql: &str| {
+            c.execute_batch(sql).expect("a change");
+            s.execute_batch(sql).expect("a change on stock");
+        };
+        change("PRAGMA synchronous = OFF");
+        let detail = d.of(&["full", "full", "column", "none"]);
+        for table in ["t", "marks"] {
+            change(&format!("CREATE VIRTUAL TABLE {table} USING fts5(a, b, detail={detail})"));
+        }
+        change("INSERT INTO t(t, rank) VALUES ('secure-delete', 1)");
+        change(&format!("INSERT INTO t(t, rank) VALUES ('pgsz', {})", d.of(&["32", "40", "64", "200"])));
+        change("BEGIN");
+        let mut rows: Vec<usize> = (1..=100 + d.below(300)).collect();
+        for id in &rows {
+            let mut text = || {
+                let n = d.below(12);
+                (0..n)
+                    .map(|_| d.of(&["all", "all", "allow", "half", "rare", "z"]))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            let (a, b) = (text(), text());
+            for table in ["t", "marks"] {
+                change(&format!("INSERT INTO {table}(rowid, a, b) VALUES ({}, 'all {a}', '{b}')", id * 3));
+            }
+        }
+        change("COMMIT");
+        change("BEGIN");
+        let (count, side) = (rows.len(), d.below(3));
+        while rows.len() > count / 20 {
+            for _ in 0..1 + d.below(8) {
+                let at = [0, rows.len().saturating_sub(1), d.below(rows.len() + 1)][side];
+                if at < rows.len() {
+                    let id = rows.remove(at) * 3;
+                    change(&format!("DELETE FROM t WHERE rowid = {id}"));
+                    change(&format!("DELETE FROM marks WHERE rowid = {id}"));
+                }
+            }
+            if d.one_in(4) {
+                change("COMMIT");
+                change("BEGIN");
+            }
+            let q =
+                d.of(&["all", "half AND all", "rare AND all", "al*", "z AND half", "allow", "half NOT all"]);
+            let (order, from) = (d.of(&["", " DESC"]), d.below(count * 3));
+            let found = |table: &str| {
+                let sql =
+                    format!("SELECT rowid FROM {table}('{q}') WHERE rowid > {from} ORDER BY rowid{order}");
+                c.query(&sql, &[]).expect("rows").iter().map(|r| r[0].to_int()).collect::<Vec<_>>()
+            };
+            assert_eq!(found("t"), found("marks"), "seed {seed}, {q} from {from}{order}");
+        }
+        change("COMMIT");
+        change("INSERT INTO t(t) VALUES ('integrity-check')");
+        drop((c, s));
+        assert_eq!(dump(&ours), dump(&theirs), "seed {seed}");
+    }
+}
+
 fn dump(path: &str) -> String {
     let c = stock::Connection::open(path).expect("stock opens the file");
     let check = c.query("INSERT INTO t(t) VALUES ('integrity-check')");
@@ -116,6 +186,9 @@ fn damaged_indexes_are_errors() {
             let sql = format!("INSERT INTO t VALUES ('one two w{} w{} one two three w{}')", i % 5, i, i * 7);
             c.execute_batch(&sql).expect("a row");
         }
+        if seed.is_multiple_of(2) {
+            c.execute_batch("INSERT INTO t(t, rank) VALUES ('secure-delete', 1)").expect("a setting");
+        }
         let sql = "SELECT id, block FROM t_data UNION ALL SELECT id, sz FROM t_docsize";
         let blocks = c.query(sql, &[]).expect("blocks");
         for _ in 0..1 + d.below(3) {
@@ -139,6 +212,69 @@ fn damaged_indexes_are_errors() {
                 let known = matches!(e.code().primary().number(), 1 | 11 | 13 | 19);
                 assert!(known, "seed {seed}: {sql}: {} {}", e.code().number(), e.message());
             }
+        }
+    }
+}
+
+/// Histories with `secure-delete` after which stock's own index is not what the rows say, or has what was deleted: the setting, then
+/// the statements.
+#[test]
+fn what_is_erased_is_gone() {
+    let many = vec!["w"; 130].join(" ");
+    let long = [
+        format!("INSERT INTO t(rowid, a) VALUES (1, '{many} secret')"),
+        format!("UPDATE t SET a = '{many} open' WHERE rowid = 1"),
+        "DELETE FROM t WHERE rowid = 1".into(),
+    ]
+    .join(";");
+    let below = [
+        "INSERT INTO t(t, rank) VALUES ('secure-delete', 0)".to_string(),
+        "INSERT INTO t(t, rank) VALUES ('automerge', 0)".into(),
+        "INSERT INTO t(t, rank) VALUES ('usermerge', 2)".into(),
+        "INSERT INTO t(t, rank) VALUES ('pgsz', 32)".into(),
+        "BEGIN".into(),
+        "INSERT INTO t(rowid, a) VALUES (1, 'x secret')".into(),
+        (2..60)
+            .map(|i| format!("INSERT INTO t(rowid, a) VALUES ({i}, 'x w{i} v{i}')"))
+            .collect::<Vec<_>>()
+            .join(";"),
+        "COMMIT".into(),
+        "INSERT INTO t(t) VALUES ('optimize')".into(),
+        "DELETE FROM t WHERE rowid = 1".into(),
+        "INSERT INTO t(rowid, a) VALUES (1, 'x')".into(),
+        "INSERT INTO t(t, rank) VALUES ('merge', 5)".into(),
+        "INSERT INTO t(t, rank) VALUES ('secure-delete', 1)".into(),
+        "DELETE FROM t WHERE rowid = 1".into(),
+    ]
+    .join(";");
+    let pending = "INSERT INTO t(rowid, a) VALUES (1, 'x y');
+        BEGIN; UPDATE t SET a = 'x z' WHERE rowid = 1; INSERT INTO t(rowid, a) VALUES (5, 'x'); COMMIT";
+    let marks = "INSERT INTO t(t, rank) VALUES ('secure-delete', 0);
+        INSERT INTO t(rowid, a) VALUES (1, 'x y'); INSERT INTO t(rowid, a) VALUES (9, 'x y');
+        UPDATE t SET a = 'x z' WHERE rowid = 1;
+        INSERT INTO t(t, rank) VALUES ('secure-delete', 1);
+        DELETE FROM t WHERE rowid = 1";
+    for (detail, history) in [("full", &*long), ("full", &*below), ("none", pending), ("none", marks)] {
+        let scratch = Scratch::new();
+        let path = scratch.name("erased.db");
+        let c = iolite::engine::Connection::open(&path).expect("the file opens");
+        c.execute_batch(&format!("CREATE VIRTUAL TABLE t USING fts5(a, detail={detail})")).expect("a table");
+        c.execute_batch("INSERT INTO t(t, rank) VALUES ('secure-delete', 1)").expect("a setting");
+        c.execute_batch(history).expect("a history");
+        let rows = |sql: &str| format!("{:?}", c.query(sql, &[]).expect("rows"));
+        assert_eq!(
+            rows("SELECT rowid FROM t('x')"),
+            rows("SELECT id FROM t_content WHERE c0 LIKE '%x%'"),
+            "{detail}: {history}"
+        );
+        c.query("INSERT INTO t(t) VALUES ('integrity-check')", &[]).expect("a sound index");
+        drop(c);
+        assert!(dump(&path).starts_with("Ok"), "{detail}: {history}");
+        if history == long {
+            let s = stock::Connection::open(&path).expect("stock opens the file");
+            let left =
+                s.query("SELECT count(*) FROM t_data WHERE id > 10 AND length(block) > 4").expect("a count");
+            assert_eq!(format!("{left:?}"), "[[Int(0)]]");
         }
     }
 }

@@ -83,6 +83,9 @@ fn ranks_are_those_of_stock() {
         let gone = !options.contains("content=''") || options.contains("delete");
         let confined = options != ", detail=none";
         let mut statements = vec![format!("CREATE VIRTUAL TABLE t USING fts5(a, b{options})")];
+        if seed.is_multiple_of(3) && confined {
+            statements.push("INSERT INTO t(t, rank) VALUES ('secure-delete', 1)".into());
+        }
         let insert = |d: &mut Draw, id: usize| {
             let (n, m) = (d.below(30), d.below(3));
             format!(

@@ -13,3 +13,8 @@ select snippet(t3,-1,'[',']','..',3),highlight(t3,0,'[',']') from t3('one') orde
 select snippet(t3,0,'[',']','..',3) from t3('one');
 select snippet(t,0,'[',']','..',3) from t('one');
 select snippet(t,1,'[',']','..',2) from t;
+create virtual table un using fts5(a unindexed,b,detail=none);
+insert into un values('abcd one two three four five','x y z w v u p q abcd r s t'),('q abcd one two three','abcd x y z w v');
+select snippet(un,-1,'[',']','..',3) from un('abcd');
+select snippet(un,1,'[',']','..',3) from un('abcd');
+select snippet(un,0,'[',']','..',3) from un('abcd') where rowid=1;

@@ -63,16 +63,16 @@ pub(super) fn snippet(row: &dyn Row, args: &[Value]) -> Result<Value> {
             continue;
         }
         let length = row.column_size(c)?;
-        if length == 0 && column < 0 {
-            continue;
-        }
         let (text, locale) = row.column_text(c)?;
         let text = text.unwrap_or_default();
         let begins = sentences(row, &text, locale.as_deref())?;
         for i in instances.iter().filter(|i| i.column == c) {
-            if i64::from(i.offset) >= length {
-                // The column has no such token.
-                return Err(Code::CorruptVtab.into());
+            if i64::from(i.offset) > length {
+                // The column has no such token. Where only rows are kept, phrases are also found in texts that are not indexed.
+                if column >= 0 || c + 1 == row.column_count() as i32 {
+                    return Err(Code::CorruptVtab.into());
+                }
+                break;
             }
             let t = attempt(row, &instances, c, length, i.offset.into(), tokens);
             if t.score > best {

@@ -134,18 +134,18 @@ impl Index {
         Ok(())
     }
 
-    /// The level that has the largest share of rows marked as deleted, if that is large enough.
+    /// The level that has the largest share of rows marked as deleted, if that is large enough; the newest of equals.
     fn level_to_clean(&self, s: &Structure) -> Option<usize> {
-        let mut best = self.config.settings.deletemerge.get() as i128;
-        if !self.config.contentless_delete || best == 0 {
+        let least = self.config.settings.deletemerge.get() as i128;
+        if !self.config.contentless_delete || least == 0 {
             return None;
         }
-        let mut found = None;
+        let (mut found, mut best) = (None, least - 1);
         for (n, level) in s.levels.iter().enumerate() {
             let sum =
                 |f: fn(&Segment) -> u64| level.segments.iter().fold(0, |n, g| n + i128::from(f(g) as i64));
             let (entries, marked) = (sum(|g| g.entries), sum(|g| g.tombstones));
-            if entries > 0 && marked * 100 / entries >= best {
+            if entries > 0 && marked * 100 / entries > best {
                 best = marked * 100 / entries;
                 found = Some(n);
             }

@@ -4,6 +4,7 @@
 //! or it has become too much; then it becomes a segment. A term's key begins with the number of its index: `0` has all tokens,
 //! those behind it prefixes of so many characters.
 
+mod erase;
 mod leaf;
 mod merge;
 mod multi;
@@ -34,6 +35,35 @@ use writer::SegmentWriter;
 pub(crate) const MAIN: u8 = b'0';
 /// Longer tokens are cut.
 pub(crate) const LONGEST_TOKEN: usize = 32768;
+
+/// An entry of a doclist in memory, behind its rowid.
+struct Entry {
+    /// The row is taken out of older segments.
+    deleted: bool,
+    /// It has the term.
+    content: bool,
+    /// Where its places begin, and where it ends.
+    places: usize,
+    end: usize,
+}
+
+impl Entry {
+    fn read(list: &[u8], at: usize, detail: Detail) -> Option<Entry> {
+        if detail == Detail::None {
+            let zeros = list[at..].iter().take(2).take_while(|b| **b == 0).count();
+            return Some(Entry {
+                deleted: zeros > 0,
+                content: zeros != 1,
+                places: at + zeros,
+                end: at + zeros,
+            });
+        }
+        let mut places = at;
+        let n = varint(list, &mut places)?;
+        let end = places.checked_add((n >> 1) as usize).filter(|end| *end <= list.len())?;
+        Some(Entry { deleted: n & 1 != 0, content: end > places, places, end })
+    }
+}
 
 /// An index.
 pub(crate) struct Index {
@@ -239,7 +269,7 @@ impl Index {
         let mut last = 0;
         if !lists.is_empty() {
             let id = s.free_id().ok_or_else(|| Error::from(iolite_base::Code::Full))?;
-            last = self.write_segment(id, &lists)?;
+            last = self.write_segment(&s, id, &lists)?;
             if last > 0 {
                 if s.levels.is_empty() {
                     s.levels.push(Level::default());
@@ -256,42 +286,61 @@ impl Index {
         }
         self.automerge(&mut s, i64::from(last) + marked)?;
         self.crisismerge(&mut s)?;
-        self.save(&s)
+        self.save(&s)?;
+        if s.origin > 0 {
+            // The number of the next flush is found anew from the segments that are left.
+            self.known.take();
+        }
+        Ok(())
     }
 
-    fn write_segment(&self, id: u32, lists: &[pending::Keyed]) -> Result<u32> {
+    fn write_segment(&self, structure: &Structure, id: u32, lists: &[pending::Keyed]) -> Result<u32> {
         let corrupt = || self.store.corrupt();
+        let secure = self.config.settings.secure_delete.get();
         let mut w = SegmentWriter::new(&self.store, id, 1);
         for (term, list) in lists {
-            w.term(term)?;
-            if w.whole_doclist(list) {
-                continue;
+            // Entries that are taken out in place leave nothing here, and perhaps nothing of the term.
+            let mut begun = !secure;
+            if begun {
+                w.term(term)?;
+                if w.whole_doclist(list) {
+                    continue;
+                }
             }
             let mut at = 0;
             let mut rowid = 0i64;
             while at < list.len() {
                 let delta = varint(list, &mut at).ok_or_else(corrupt)?;
                 rowid = rowid.wrapping_add(delta as i64);
-                w.row_here(rowid)?;
-                if self.config.detail == Detail::None {
-                    for _ in 0..2 {
-                        if list.get(at) == Some(&0) {
-                            w.number(0);
-                            at += 1;
-                        } else {
-                            break;
+                let entry = Entry::read(list, at, self.config.detail).ok_or_else(corrupt)?;
+                let erased = secure && entry.deleted;
+                if erased {
+                    self.erase(structure, term, rowid)?;
+                }
+                if !erased || entry.content {
+                    if !begun {
+                        w.term(term)?;
+                        begun = true;
+                    }
+                    w.row_here(rowid)?;
+                    let mut from = at;
+                    if erased {
+                        from = entry.places;
+                        if self.config.detail != Detail::None {
+                            w.number(((entry.end - from) * 2) as u64);
                         }
                     }
-                    if w.is_full() {
-                        w.flush_leaf()?;
+                    let rest = &list[from..entry.end];
+                    if self.config.detail == Detail::None {
+                        rest.iter().for_each(|n| w.number((*n).into()));
+                        if w.is_full() {
+                            w.flush_leaf()?;
+                        }
+                    } else {
+                        w.pending_places(rest)?;
                     }
-                } else {
-                    let mut data = at;
-                    let n = varint(list, &mut data).ok_or_else(corrupt)?;
-                    let end = data + (n >> 1) as usize;
-                    w.pending_places(list.get(at..end).ok_or_else(corrupt)?)?;
-                    at = end;
                 }
+                at = entry.end;
             }
         }
         w.finish()
@@ -300,6 +349,8 @@ impl Index {
     /// Cursors over all segments and over what is pending, newest first, all terms of which begin with `prefix`, or come behind.
     fn cursors_from(&self, prefix: &[u8]) -> Result<Vec<SegmentCursor>> {
         let structure = self.structure()?;
+        // As with stock, which closes its lists for that: the row that was taken out last is not put in again before a flush.
+        self.deleting.set(false);
         let lists = self.pending.borrow().doclists(self.config.detail, prefix);
         let mut cursors = Vec::new();
         if !lists.is_empty() {

@@ -31,6 +31,25 @@ struct Entry {
     data: usize,
 }
 
+/// Where an entry stands.
+pub(crate) struct Spot {
+    pub segment: Segment,
+    pub page: u32,
+    pub leaf: Leaf,
+    /// Where its places begin.
+    pub data: usize,
+    /// Where they end: behind the leaf if they go on in the next.
+    pub next: usize,
+    /// Where the doclist ends in this leaf.
+    pub end: usize,
+    /// It takes the row out of older segments.
+    pub deleted: bool,
+    pub term: Vec<u8>,
+    /// The leaf in which the term stands, and where its doclist begins there.
+    pub term_page: u32,
+    pub term_rows: usize,
+}
+
 /// Pages that are still to be read when going backwards.
 struct Back {
     /// Pages with the place of their first row; the last is the next.
@@ -166,6 +185,23 @@ impl SegmentCursor {
             Source::Disk(s) => s.id,
             Source::Memory { .. } => 0,
         }
+    }
+
+    /// Where the present row's entry stands; `None`: in memory.
+    pub fn spot(&self) -> Option<Spot> {
+        let Source::Disk(segment) = self.source else { return None };
+        Some(Spot {
+            segment,
+            page: self.page,
+            leaf: self.leaf.clone(),
+            data: self.data,
+            next: self.data + if self.detail == Detail::None { 0 } else { self.size },
+            end: self.end,
+            deleted: self.deleted,
+            term: self.term.clone(),
+            term_page: self.term_page,
+            term_rows: self.term_rows,
+        })
     }
 
     /// The leaf with the present term without what stands before it, and its number; `None`: there is no term any more. The
@@ -498,21 +534,32 @@ impl SegmentCursor {
             if self.skip.is_none() {
                 self.load_skips()?;
             }
-            let list = self.skip.as_deref().unwrap_or_default();
-            let at = list.partition_point(|s| s.1 <= rowid);
-            if let Some(&(page, _)) = at.checked_sub(1).map(|i| &list[i])
-                && page > self.page
-            {
-                let skip = self.skip.take();
-                self.load(page)?;
-                let first = self.leaf.first_rowid().ok_or_else(|| self.corrupt())?;
-                self.continue_at(first)?;
-                self.skip = skip;
-            }
+            let mut list = self.skip.take().unwrap_or_default();
+            self.skip_to(rowid, &mut list)?;
+            self.skip = Some(list);
         }
         while !self.eof && self.rowid < rowid {
             self.next()?;
         }
+        Ok(())
+    }
+
+    /// Goes on to the last leaf of which the index says that its first row is not behind `rowid`. Leaves that have no rows any more
+    /// are taken out of the index.
+    fn skip_to(&mut self, rowid: i64, list: &mut Vec<(u32, i64)>) -> Result<()> {
+        let here = (self.page, self.footer, self.end, self.fresh);
+        let leaf = self.leaf.clone();
+        let mut at = list.partition_point(|s| s.1 <= rowid);
+        while at > 0 && list[at - 1].0 > here.0 {
+            at -= 1;
+            self.load(list[at].0)?;
+            if let Some(first) = self.leaf.first_rowid() {
+                return self.continue_at(first);
+            }
+            list.remove(at);
+        }
+        self.leaf = leaf;
+        (self.page, self.footer, self.end, self.fresh) = here;
         Ok(())
     }
 
@@ -524,7 +571,7 @@ impl SegmentCursor {
         self.load_skips()?;
         let list = self.skip.clone().unwrap_or_default();
         if !list.is_empty() {
-            pages.extend(list.iter().map(|l| (l.0, 0)));
+            pages.extend(list.iter().filter(|l| l.0 > start.0).map(|l| (l.0, 0)));
         } else if self.end == self.leaf.size && matches!(self.source, Source::Disk(_)) {
             while self.next_leaf()? {
                 if self.leaf.first_rowid().is_some() {
@@ -562,7 +609,8 @@ impl SegmentCursor {
                 self.reread_term()?;
             } else {
                 self.load(page)?;
-                let first = self.leaf.first_rowid().ok_or_else(|| self.corrupt())?;
+                // Rows may have been taken out since the index of pages was written.
+                let Some(first) = self.leaf.first_rowid() else { continue };
                 self.continue_at(first)?;
             }
             let places = self.detail != Detail::None;
