@@ -158,6 +158,8 @@ impl Run<'_> {
             names.push(wanted.iter().map(|w| w.0).collect());
         }
         let left: Vec<bool> = q.tables.iter().map(|t| t.left).collect();
+        // So many rows come out of the joins at the most; one of NULLs stands for no match.
+        let all = cols.iter().try_fold(1u64, |n, c| n.checked_mul(c.loaded.rows as u64 + 1));
         // Where the order of rows matters and the scan does not deliver it, the rows of some tables must be known.
         let early = JoinScope {
             scope: Scope {
@@ -165,7 +167,7 @@ impl Run<'_> {
                 places: &places,
                 eval: self.eval,
                 in_order: false,
-                most_rows: None,
+                most_rows: all,
                 left: &left,
                 rt: Some(self.rt),
             },
@@ -240,7 +242,7 @@ impl Run<'_> {
                 places: &places,
                 eval: self.eval,
                 in_order,
-                most_rows: single.then_some(cols[self.outer].loaded.rows as u64),
+                most_rows: if single { Some(cols[self.outer].loaded.rows as u64) } else { all },
                 left: &left,
                 rt: Some(self.rt),
             },

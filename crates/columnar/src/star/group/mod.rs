@@ -229,7 +229,7 @@ impl<'q> Groups<'q> {
             }
         }
         let rows = s.most_rows.unwrap_or(1 << 40);
-        g.dense = product <= DENSE.min((rows * 2).max(1 << 16))
+        g.dense = product <= DENSE.min(rows.saturating_mul(2).max(1 << 16))
             && product as usize * DENSE_WIDTH * (1 + q.aggs.len()) <= work_size().max(1 << 12)
             && !g.sources.iter().any(|s| matches!(s, Source::Any { .. }));
         let n = if g.dense { product as usize } else { 0 };
