@@ -102,7 +102,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let keys: Vec<ColKey> = own.map(|s| s.key()).collect();
         // Of a join, what is counted for its hash tables is more than that.
         if q.tables.len() == 1 {
-            e.look += leaves * SCANNED * keys.len() as f64;
+            e.look += rows_known(&state) * EACH;
         }
         e.decode += decoding(q, t, &keys, (&store, &bt, &state))?;
     }
