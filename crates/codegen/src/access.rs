@@ -605,7 +605,7 @@ impl Codegen<'_> {
         let icur = p.index_cursor.ok_or_else(|| internal("no cursor for an automatic index"))?;
         let base = match o.asked {
             Some((base, bloom)) => {
-                self.build_auto_index(l, p, bloom)?;
+                self.build_auto_index(l, p, Some(bloom))?;
                 base
             }
             None => {

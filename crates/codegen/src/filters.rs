@@ -79,7 +79,7 @@ impl Codegen<'_> {
             Access::Auto { eq, .. } => {
                 let filter = self.b.reg();
                 let base = self.auto_key(eq, l, next)?;
-                o.asked = Some((base, Some(filter)));
+                o.asked = Some((base, filter));
                 self.ask(filter, base, eq.len(), next);
             }
             Access::RowidEq { eq: EqTerm::Eq { value, .. }, .. } => {

@@ -61,7 +61,7 @@ pub(crate) struct Open {
     null_registers: Option<(i32, usize)>,
     pub prepared: Prepared,
     /// Where the key of an automatic index already stands, of which its filter has been asked, and the filter.
-    pub asked: Option<(i32, Option<i32>)>,
+    pub asked: Option<(i32, i32)>,
     /// The body is a subroutine with this return register (multi-index OR).
     pub or_body: Option<i32>,
     /// Its line of the plan.

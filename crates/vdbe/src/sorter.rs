@@ -258,13 +258,15 @@ impl Spilled {
 
 /// Entries beyond which those of one prefix are sorted by that of the next field.
 const REFINED: usize = 8;
+/// Fields that are looked at in this way: each is found by going through those before it.
+const DEEPEST: usize = 8;
 
 /// Sorts entries whose images of `field` are equal, and whose fields before it are. Where the images are all that there is to
 /// the field, those of the next one decide.
 fn refine(arena: &[u8], key: &KeyInfo, equal: &mut [Entry], field: usize) -> Result<()> {
     let n = key.fields.len();
     let record = |e: &Entry| &arena[e.at..e.at + e.len as usize];
-    let mut whole = equal.len() > REFINED;
+    let mut whole = equal.len() > REFINED && field < DEEPEST;
     if whole {
         for e in equal.iter() {
             whole &= image(key, record(e), field)?.1;

@@ -25,3 +25,7 @@ CREATE UNIQUE INDEX u ON s(g, h, t);
 CREATE UNIQUE INDEX u ON s(g, h, i);
 DELETE FROM s WHERE i > 20;
 CREATE UNIQUE INDEX w ON s(h, t, g);
+-- So do the keys behind many that are alike.
+CREATE TABLE m(i INTEGER PRIMARY KEY, a, b);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40) INSERT INTO m SELECT i, 'same', i * 7 % 5 FROM n;
+SELECT group_concat(i) FROM (SELECT i FROM m ORDER BY a, a || 1, a || 2, a || 3, a || 4, a || 5, a || 6, a || 7, a || 8, a || 9, b, i DESC);
