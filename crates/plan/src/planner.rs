@@ -11,8 +11,8 @@ use crate::lookup;
 use crate::merge;
 use crate::plan::*;
 use crate::point::{self, Point};
-use crate::rewrite::constants;
 use crate::rewrite::exists;
+use crate::rewrite::fixed_columns;
 use crate::rewrite::flatten::{self, Around};
 use crate::rewrite::not_null;
 use crate::rewrite::outer_join;
@@ -257,7 +257,7 @@ impl<'a> Planner<'a> {
         if !self.env.own {
             not_null::simplify(core, order_by);
         }
-        constants::spread(core);
+        fixed_columns::conclude(core);
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
             // A row alone is in every order.

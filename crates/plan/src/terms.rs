@@ -633,7 +633,8 @@ fn join_classes(classes: &mut Vec<EqualColumns>, a: &ColumnRef, b: &ColumnRef, c
     }
 }
 
-fn is_column(a: &ColumnRef, b: &ColumnRef) -> bool {
+/// Whether both are the same column.
+pub(crate) fn is_column(a: &ColumnRef, b: &ColumnRef) -> bool {
     a.table == b.table && a.column == b.column
 }
 

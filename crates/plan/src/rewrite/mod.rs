@@ -1,7 +1,7 @@
 //! Rewrites of bound queries, one pass a file. Each leaves a query that means the same.
 
-pub mod constants;
 pub mod exists;
+pub mod fixed_columns;
 pub mod flatten;
 pub mod not_null;
 pub mod outer_join;

@@ -6,6 +6,7 @@
 
 use super::substitute::replace_in_expr;
 use crate::bound::*;
+use crate::terms::is_column;
 use iolite_value::{Affinity, Value};
 
 /// A column, and the constant that it equals in every row.
@@ -17,14 +18,14 @@ struct Fixed {
 }
 
 /// Adds what follows to the conditions of an arm.
-pub fn spread(core: &mut Core) {
+pub fn conclude(core: &mut Core) {
     if core.filter.len() < 2 || core.sources.iter().any(|s| s.join.right) {
         return;
     }
     let mut fixed: Vec<(usize, Fixed)> = Vec::new();
     for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none()) {
         if let Some(one) = fixed_by(&f.expr)
-            && !fixed.iter().any(|(_, x)| is_same(&x.column, &one.column))
+            && !fixed.iter().any(|(_, x)| is_column(&x.column, &one.column))
         {
             fixed.push((k, one));
         }
@@ -41,7 +42,7 @@ pub fn spread(core: &mut Core) {
     let mut more = Vec::new();
     for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none() && !is_settled(&f.expr)) {
         let known = |c: &ColumnRef, as_number: bool| {
-            let of = fixed.iter().find(|(from, x)| *from != k && is_same(&x.column, c));
+            let of = fixed.iter().find(|(from, x)| *from != k && is_column(&x.column, c));
             of.filter(|(_, x)| x.is_value || as_number).map(|(_, x)| x.value.clone())
         };
         let mut new = f.expr.clone();
@@ -71,10 +72,6 @@ fn compares_numbers(e: &Expr) -> bool {
         Expr::IsNull(_) | Expr::NotNull(_) => true,
         _ => false,
     }
-}
-
-fn is_same(a: &ColumnRef, b: &ColumnRef) -> bool {
-    a.table == b.table && a.column == b.column
 }
 
 /// The column that a condition fixes.
