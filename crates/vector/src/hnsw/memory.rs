@@ -148,8 +148,13 @@ impl Index {
         }
     }
 
-    /// Adds all rows of the table; false: they are too many.
-    fn fill(&mut self, store: &Store, column: usize) -> Result<bool> {
+    /// Gives `take` all rows of the table, with their places and vectors; false: they are too many.
+    fn each_row(
+        &mut self,
+        store: &Store,
+        column: usize,
+        mut take: impl FnMut(&mut Index, i64, Place, &[u8]) -> Result<()>,
+    ) -> Result<bool> {
         let (bytes, mut fits) = (store.config.vectors[column].bytes(), true);
         store.chunks("1", &[], |chunk| {
             let taken = (0..chunk.size).filter(|at| chunk.is_taken(*at)).count();
@@ -159,12 +164,20 @@ impl Index {
             }
             let vectors = store.vectors(column, &chunk)?;
             for at in (0..chunk.size).filter(|at| chunk.is_taken(*at)) {
-                self.rows.push(chunk.rowid(at), Place { chunk: chunk.id, at });
-                self.push(&vectors[bytes * at..][..bytes])?;
+                let place = Place { chunk: chunk.id, at };
+                take(self, chunk.rowid(at), place, &vectors[bytes * at..][..bytes])?;
             }
             Ok(())
         })?;
         Ok(fits)
+    }
+
+    /// Adds all rows of the table; false: they are too many.
+    fn fill(&mut self, store: &Store, column: usize) -> Result<bool> {
+        self.each_row(store, column, |index, rowid, place, vector| {
+            index.rows.push(rowid, place);
+            index.push(vector)
+        })
     }
 
     /// Adds all rows of the table to links that were stored. Rows that have none wait; links to rows that are others are led around them, where
@@ -178,30 +191,19 @@ impl Index {
         }
         self.graph.restore(stored.links)?;
         (0..stored.nodes.len()).for_each(|_| self.rows.push_gone());
-        let (bytes, mut fits) = (store.config.vectors[column].bytes(), true);
-        store.chunks("1", &[], |chunk| {
-            let taken = (0..chunk.size).filter(|at| chunk.is_taken(*at)).count();
-            fits = fits && self.has_room(taken, bytes);
-            if !fits {
+        let fits = self.each_row(store, column, |index, rowid, place, vector| {
+            let node = numbers.get(&packed(place)?).map(|n| *n as usize);
+            if let Some(node) = node
+                && index.code(vector)
+                && stored::code_sum(&index.coded.bytes()) == stored.nodes[node].1
+                && index.rows.is_gone(node)
+            {
+                index.graph.set(node, &index.coded);
+                index.rows.set(node, rowid, place);
                 return Ok(());
             }
-            let vectors = store.vectors(column, &chunk)?;
-            for at in (0..chunk.size).filter(|at| chunk.is_taken(*at)) {
-                let (vector, place) = (&vectors[bytes * at..][..bytes], Place { chunk: chunk.id, at });
-                let node = numbers.get(&packed(place)?).map(|n| *n as usize);
-                if let Some(node) = node
-                    && self.code(vector)
-                    && stored::code_sum(&self.coded.bytes()) == stored.nodes[node].1
-                    && self.rows.is_gone(node)
-                {
-                    self.graph.set(node, &self.coded);
-                    self.rows.set(node, chunk.rowid(at), place);
-                } else {
-                    self.rows.push(chunk.rowid(at), place);
-                    self.push(vector)?;
-                }
-            }
-            Ok(())
+            index.rows.push(rowid, place);
+            index.push(vector)
         })?;
         if fits && self.rows.gone() > stored.nodes.len() / MOST_OTHERS {
             let mut anew = Index::new(store, column);
