@@ -1,7 +1,7 @@
 //! Graphs of `vec0` tables (`index=hnsw`): histories of changes beside a scan, recall over seeds, filters, damage.
 
 use crate::draw::Draw;
-use crate::vectors_index::{Cloud, fill, one, recall_beside, rows};
+use crate::vectors_index::{Cloud, History, fill, one, recall_beside, rows};
 use iolite::engine::{Connection, Value};
 
 fn recall(c: &Connection, cloud: &mut Cloud, searches: usize, more: &str) -> f64 {
@@ -174,69 +174,28 @@ fn histories_of_changes_leave_what_a_scan_finds() {
         for c in &both {
             warm(c, &mut cloud);
         }
-        let (mut who, mut next, mut open_txn) = (0, 1000, false);
+        let mut history = History::new(1000, 100);
         for step in 0..150 {
-            if !open_txn && draw.below(3) == 0 {
-                who = 1 - who;
-            }
-            let c = &both[who];
-            match draw.below(9) {
-                0 | 1 => {
-                    for _ in 0..draw.below(100) {
-                        let row = [Value::Int(next), cloud.value()];
-                        c.query("INSERT INTO t(rowid, v) VALUES(?1, ?2)", &row).unwrap();
-                        next += 1;
-                    }
-                }
-                2 => {
-                    let (n, m) = (3 + draw.below(20), draw.below(3));
-                    c.execute_batch(&format!("DELETE FROM t WHERE rowid % {n} = {m}")).unwrap();
-                }
-                3 => {
-                    for _ in 0..30 {
-                        let row = [cloud.value(), Value::Int(draw.below(next as u64) as i64)];
-                        c.query("UPDATE t SET v = ?1 WHERE rowid = ?2", &row).unwrap();
-                    }
-                }
-                4 => {
-                    for _ in 0..30 {
-                        let row = [Value::Int(draw.below(next as u64) as i64), cloud.value()];
-                        c.query("INSERT OR REPLACE INTO t(rowid, v) VALUES(?1, ?2)", &row).unwrap();
-                    }
-                }
-                5 if !open_txn => {
-                    c.execute_batch("BEGIN; SAVEPOINT s").unwrap();
-                    open_txn = true;
-                }
-                5 => c.execute_batch("SAVEPOINT s").unwrap(),
-                6 if open_txn => c.execute_batch("ROLLBACK TO s").unwrap(),
-                7 if open_txn => {
-                    c.execute_batch(if draw.below(2) == 0 { "ROLLBACK" } else { "COMMIT" }).unwrap();
-                    open_txn = false;
-                }
-                8 if !open_txn && draw.below(3) == 0 => c.execute_batch("VACUUM").unwrap(),
-                8 if draw.below(4) == 0 => {
+            let c = history.step(&both, &mut cloud, &mut draw, |c, draw| {
+                if draw.below(4) == 0 {
                     let command = if draw.below(2) == 0 { "rebuild" } else { "optimize" };
                     c.execute_batch(&format!("INSERT INTO t(t) VALUES('{command}')")).unwrap();
-                }
-                // A vector is changed where it lies, as by a program that knows nothing of graphs.
-                8 if draw.below(2) == 0 => c
-                    .execute_batch(
+                } else if draw.below(2) == 0 {
+                    // A vector is changed where it lies, as by a program that knows nothing of graphs.
+                    c.execute_batch(
                         "UPDATE t_vector_chunks00 SET vectors = CAST(substr(vectors, 97) || substr(vectors, 1, 96) \
                          AS BLOB) WHERE rowid = (SELECT min(rowid) FROM t_vector_chunks00)",
                     )
-                    .unwrap(),
-                _ => {}
-            }
+                    .unwrap();
+                }
+            });
             let found = recall(c, &mut cloud, 5, "");
             assert!(found >= 0.9, "seed {seed}, step {step}: {found}");
             if step % 10 == 0 {
                 assert_eq!(one(c, "PRAGMA integrity_check"), "ok", "seed {seed}, step {step}");
             }
         }
-        if open_txn {
-            both[who].execute_batch("COMMIT").unwrap();
-        }
+        history.end(&both);
         for c in both.iter().chain([&folder.open()]) {
             warm(c, &mut cloud);
             let found = recall(c, &mut cloud, 20, "");

@@ -73,6 +73,82 @@ pub(crate) fn fill(c: &Connection, cloud: &mut Cloud, ids: std::ops::Range<i64>)
     c.execute_batch("COMMIT").unwrap();
 }
 
+/// Changes of a table `t(v float[24])` by two connections, drawn one after the other.
+pub struct History {
+    who: usize,
+    next: i64,
+    open: bool,
+    /// Rows that one step adds, at the most.
+    most: u64,
+}
+
+impl History {
+    /// The table has rows below `next`.
+    pub fn new(next: i64, most: u64) -> History {
+        History { who: 0, next, open: false, most }
+    }
+
+    /// One step, and who made it; `more` makes what only this table knows.
+    pub fn step<'c>(
+        &mut self,
+        both: &'c [Connection],
+        cloud: &mut Cloud,
+        draw: &mut Draw,
+        more: impl FnOnce(&Connection, &mut Draw),
+    ) -> &'c Connection {
+        if !self.open && draw.below(3) == 0 {
+            self.who = 1 - self.who;
+        }
+        let c = &both[self.who];
+        match draw.below(9) {
+            0 | 1 => {
+                for _ in 0..draw.below(self.most) {
+                    let row = [Value::Int(self.next), cloud.value()];
+                    c.query("INSERT INTO t(rowid, v) VALUES(?1, ?2)", &row).unwrap();
+                    self.next += 1;
+                }
+            }
+            2 => {
+                let (n, m) = (3 + draw.below(20), draw.below(3));
+                c.execute_batch(&format!("DELETE FROM t WHERE rowid % {n} = {m}")).unwrap();
+            }
+            3 => {
+                for _ in 0..30 {
+                    let row = [cloud.value(), Value::Int(draw.below(self.next as u64) as i64)];
+                    c.query("UPDATE t SET v = ?1 WHERE rowid = ?2", &row).unwrap();
+                }
+            }
+            4 => {
+                for _ in 0..30 {
+                    let row = [Value::Int(draw.below(self.next as u64) as i64), cloud.value()];
+                    c.query("INSERT OR REPLACE INTO t(rowid, v) VALUES(?1, ?2)", &row).unwrap();
+                }
+            }
+            5 if !self.open => {
+                c.execute_batch("BEGIN; SAVEPOINT s").unwrap();
+                self.open = true;
+            }
+            5 => c.execute_batch("SAVEPOINT s").unwrap(),
+            6 if self.open => c.execute_batch("ROLLBACK TO s").unwrap(),
+            7 if self.open => {
+                c.execute_batch(if draw.below(2) == 0 { "ROLLBACK" } else { "COMMIT" }).unwrap();
+                self.open = false;
+            }
+            8 if !self.open && draw.below(3) == 0 => c.execute_batch("VACUUM").unwrap(),
+            8 => more(c, draw),
+            _ => {}
+        }
+        c
+    }
+
+    /// Commits what is open.
+    pub fn end(self, both: &[Connection]) {
+        if self.open {
+            both[self.who].execute_batch("COMMIT").unwrap();
+        }
+    }
+}
+
 #[test]
 fn options_are_read() {
     let c = Connection::open_in_memory().unwrap();
@@ -168,59 +244,20 @@ fn histories_of_changes_leave_what_a_scan_finds() {
         let mut draw = Draw(seed);
         fill(&both[0], &mut cloud, 0..500);
         both[0].execute_batch("INSERT INTO t(t) VALUES('rebuild')").unwrap();
-        let (mut who, mut next, mut open_txn) = (0, 500, false);
+        let mut history = History::new(500, 200);
         for step in 0..120 {
-            if !open_txn && draw.below(3) == 0 {
-                who = 1 - who;
-            }
-            let c = &both[who];
-            match draw.below(9) {
-                0 | 1 => {
-                    for _ in 0..draw.below(200) {
-                        let row = [Value::Int(next), cloud.value()];
-                        c.query("INSERT INTO t(rowid, v) VALUES(?1, ?2)", &row).unwrap();
-                        next += 1;
-                    }
+            let c = history.step(&both, &mut cloud, &mut draw, |c, draw| {
+                if draw.below(4) == 0 {
+                    c.execute_batch("INSERT INTO t(t) VALUES('rebuild')").unwrap();
                 }
-                2 => {
-                    let (n, m) = (3 + draw.below(20), draw.below(3));
-                    c.execute_batch(&format!("DELETE FROM t WHERE rowid % {n} = {m}")).unwrap();
-                }
-                3 => {
-                    for _ in 0..30 {
-                        let row = [cloud.value(), Value::Int(draw.below(next as u64) as i64)];
-                        c.query("UPDATE t SET v = ?1 WHERE rowid = ?2", &row).unwrap();
-                    }
-                }
-                4 => {
-                    for _ in 0..30 {
-                        let row = [Value::Int(draw.below(next as u64) as i64), cloud.value()];
-                        c.query("INSERT OR REPLACE INTO t(rowid, v) VALUES(?1, ?2)", &row).unwrap();
-                    }
-                }
-                5 if !open_txn => {
-                    c.execute_batch("BEGIN; SAVEPOINT s").unwrap();
-                    open_txn = true;
-                }
-                5 => c.execute_batch("SAVEPOINT s").unwrap(),
-                6 if open_txn => c.execute_batch("ROLLBACK TO s").unwrap(),
-                7 if open_txn => {
-                    c.execute_batch(if draw.below(2) == 0 { "ROLLBACK" } else { "COMMIT" }).unwrap();
-                    open_txn = false;
-                }
-                8 if !open_txn && draw.below(3) == 0 => c.execute_batch("VACUUM").unwrap(),
-                8 if draw.below(4) == 0 => c.execute_batch("INSERT INTO t(t) VALUES('rebuild')").unwrap(),
-                _ => {}
-            }
+            });
             let found = recall(c, &mut cloud, 4, "");
             assert!(found >= 0.9, "seed {seed}, step {step}: {found}");
             if step % 10 == 0 {
                 assert_eq!(one(c, "PRAGMA integrity_check"), "ok", "seed {seed}, step {step}");
             }
         }
-        if open_txn {
-            both[who].execute_batch("COMMIT").unwrap();
-        }
+        history.end(&both);
         for c in &both {
             assert!(recall(c, &mut cloud, 20, "") >= 0.97);
             assert_eq!(one(c, "PRAGMA integrity_check"), "ok");
