@@ -457,6 +457,10 @@ impl Btree {
         if state >= State::WriterLocked {
             return Ok(());
         }
+        // Nothing that could be read would change it.
+        if self.pager()?.file_is_read_only() {
+            return Err(Code::Readonly.into());
+        }
         let was_open = state == State::Open;
         let mut attempts = 0;
         let mut overtaken = 0;

@@ -120,7 +120,7 @@ impl Btree {
             }));
         }
         self.end_read();
-        if self.is_read_only() || (wants_wal && !self.pager()?.wal_possible()) {
+        if wants_wal && !self.pager()?.wal_possible() {
             return Ok(now);
         }
         if !wants_wal {

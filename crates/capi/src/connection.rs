@@ -96,6 +96,8 @@ struct Last {
     message: RefCell<Option<CString>>,
     /// There was a message since the connection was opened.
     spoken: Cell<bool>,
+    /// What the system said when a file could not be opened, read or written last.
+    system: Cell<i32>,
     wide: RefCell<Vec<u8>>,
 }
 
@@ -175,6 +177,7 @@ impl Db {
         self.fts5.take();
         self.error.clear();
         self.error.spoken.set(false);
+        self.error.system.set(0);
         self.filename.borrow_mut().clear();
         self.extended.set(false);
         self.broken.set(false);
@@ -268,6 +271,9 @@ impl Db {
 
     fn set(&self, code: i32, message: Option<&str>) -> c_int {
         self.error.code.set(code);
+        if matches!(code & 0xff, crate::IOERR | crate::CANTOPEN) && code != crate::IOERR_NOMEM {
+            self.error.system.set(std::io::Error::last_os_error().raw_os_error().unwrap_or(0));
+        }
         self.error.put_message(message.and_then(|m| {
             let mut text = raw_text::decode(m).into_owned();
             text.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
@@ -423,8 +429,8 @@ pub unsafe extern "C" fn sqlite3_set_errmsg(db: *mut Db, code: c_int, message: *
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_system_errno(_: *mut Db) -> c_int {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+pub unsafe extern "C" fn sqlite3_system_errno(db: *mut Db) -> c_int {
+    db.as_ref().map_or(0, |d| d.error.system.get())
 }
 
 #[unsafe(no_mangle)]
@@ -472,7 +478,8 @@ pub unsafe extern "C" fn sqlite3_set_last_insert_rowid(db: *mut Db, id: i64) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_get_autocommit(db: *mut Db) -> c_int {
-    ask(db, 0, |c| c.is_autocommit() as c_int)
+    // Where opening has failed there is no transaction.
+    ask(db, 1, |c| c.is_autocommit() as c_int)
 }
 
 #[unsafe(no_mangle)]

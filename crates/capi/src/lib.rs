@@ -72,6 +72,7 @@ pub const ERROR: i32 = 1;
 pub const INTERNAL: i32 = 2;
 pub const BUSY: i32 = 5;
 pub const NOMEM: i32 = 7;
+pub const IOERR: i32 = 10;
 pub const NOTFOUND: i32 = 12;
 pub const CANTOPEN: i32 = 14;
 pub const TOOBIG: i32 = 18;
@@ -79,6 +80,7 @@ pub const MISUSE: i32 = 21;
 pub const RANGE: i32 = 25;
 pub const ROW: i32 = 100;
 pub const DONE: i32 = 101;
+pub const IOERR_NOMEM: i32 = 3082;
 
 /// Runs `f`; what unwinds stops here and becomes `bad`.
 pub(crate) fn guard<T>(bad: T, f: impl FnOnce() -> T) -> T {

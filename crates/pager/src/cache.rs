@@ -346,7 +346,15 @@ impl Pager {
                 self.stays_in_place()?;
             }
             let kept = self.kept_journal.take();
-            self.journal = Some(Journal::new(memory, kept, self.sector(), self.page_size, self.orig_size));
+            let mut journal = Journal::new(memory, kept, self.sector(), self.page_size, self.orig_size);
+            if let Err(e) = journal.open(&self.site(0)) {
+                if e.code() == Code::IoerrWrite && self.journal_mode == JournalMode::Delete {
+                    // Somebody else's, and of no worth since it is not hot: another may be made once it is gone.
+                    let _ = self.vfs.delete(&self.journal_path, false);
+                }
+                return Err(e);
+            }
+            self.journal = Some(journal);
         }
         self.state = State::WriterCacheMod;
         Ok(())

@@ -40,7 +40,7 @@ pub fn checksum(nonce: u32, page: &[u8]) -> u32 {
 enum Place {
     /// In memory only (`journal_mode=MEMORY`).
     Memory,
-    /// In a file, opened when there is something to write.
+    /// In a file, opened by the first change.
     File(Option<Box<dyn File>>),
 }
 
@@ -89,7 +89,7 @@ pub struct Site<'a> {
 }
 
 impl Journal {
-    /// An empty journal; no file is touched. `kept` is one left open by an earlier transaction.
+    /// An empty journal; no file is touched yet. `kept` is one left open by an earlier transaction.
     pub fn new(
         memory: bool,
         kept: Option<Box<dyn File>>,
@@ -196,13 +196,15 @@ impl Journal {
         site.sync == SyncMode::Off || site.device.safe_append || matches!(self.place, Place::Memory)
     }
 
-    fn flush(&mut self, site: &Site) -> Result<()> {
+    /// Opens the file, if there is one to open: where none can be made, the transaction learns it before it has changed anything.
+    pub fn open(&mut self, site: &Site) -> Result<()> {
         let Place::File(file) = &mut self.place else { return Ok(()) };
-        if site.inherited {
-            return Err(Code::IoerrLock.into());
-        }
         if file.is_none() {
-            let left = site.vfs.open(Some(site.path), OpenFlags::read_write(FileKind::Journal))?;
+            let flags = OpenFlags { or_read_only: true, ..OpenFlags::read_write(FileKind::Journal) };
+            let left = site.vfs.open(Some(site.path), flags)?;
+            if left.is_read_only() {
+                return Err(Code::IoerrWrite.into());
+            }
             // A journal that somebody left (persisted, or recovered) may be longer than ours will be. And whoever made its
             // header worthless may have died before that was on the disk: what is written now must not come before it.
             self.reused = left.size()? > 0;
@@ -211,6 +213,18 @@ impl Journal {
             }
             *file = Some(left);
         }
+        Ok(())
+    }
+
+    fn flush(&mut self, site: &Site) -> Result<()> {
+        if matches!(self.place, Place::Memory) {
+            return Ok(());
+        }
+        if site.inherited {
+            return Err(Code::IoerrLock.into());
+        }
+        self.open(site)?;
+        let Place::File(file) = &mut self.place else { return Ok(()) };
         if !self.buf.is_empty() {
             self.unsynced = true;
             file.as_ref().expect("opened above").write(&self.buf, self.base)?;

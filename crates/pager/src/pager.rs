@@ -219,7 +219,11 @@ impl Pager {
             lock: LockLevel::None,
             no_wal: false,
             locking_mode: if kind == Kind::File { LockingMode::Normal } else { LockingMode::Exclusive },
-            journal_mode: if volatile { JournalMode::Memory } else { JournalMode::Delete },
+            journal_mode: if volatile && kind != Kind::Temp {
+                JournalMode::Memory
+            } else {
+                JournalMode::Delete
+            },
             sync: SyncMode::Full,
             cache_setting: opts.cache_size,
             cache_target: 0,

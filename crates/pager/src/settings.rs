@@ -152,6 +152,8 @@ impl Pager {
     pub fn set_journal_mode(&mut self, mode: JournalMode) -> JournalMode {
         let mode = match self.volatile {
             false => mode,
+            // A private file journals to memory, whatever it is told.
+            _ if self.kind == Kind::Temp && mode != JournalMode::Wal => mode,
             // Nothing but memory to journal to.
             _ if matches!(mode, JournalMode::Memory | JournalMode::Off) => mode,
             _ => self.journal_mode,
@@ -392,6 +394,11 @@ impl Pager {
         self.no_checkpoint_on_close = on;
     }
 
+    /// Whether the file was opened for reading alone.
+    pub fn file_is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     /// Whether the database cannot be written.
     pub fn is_read_only(&self) -> bool {
         self.read_only || self.format_read_only
@@ -569,9 +576,6 @@ impl Pager {
             if self.wal.is_none() {
                 return Ok(none);
             }
-        }
-        if self.read_only {
-            return Err(Code::Readonly.into());
         }
         let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
         let busy = self.busy.clone();

@@ -175,7 +175,8 @@ fn journal_mode(c: &Call<'_>) -> Result<Rows> {
     let mut last = None;
     let txn = &c.inner().txn;
     let within = !txn.is_autocommit() || txn.others_read();
-    for (i, b) in targets.iter().enumerate() {
+    // As in SQLite those attached last come first: they change even where the main database cannot.
+    for (i, b) in targets.iter().enumerate().rev() {
         let now = match mode {
             // What has been changed goes on as it began.
             Some(_) if within && b.txn_state() == TxnState::Write => b.journal_mode(),

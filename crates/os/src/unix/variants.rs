@@ -101,8 +101,8 @@ impl File for ByFolder {
     fn lock(&self, level: LockLevel) -> Result<()> {
         if self.level.get() == LockLevel::None && level > LockLevel::None {
             sys::mkdir(&self.folder).map_err(|e| match e {
-                libc::EEXIST => Code::Busy,
-                libc::EACCES | libc::EPERM => Code::Perm,
+                libc::EEXIST | libc::EACCES => Code::Busy,
+                libc::EPERM => Code::Perm,
                 _ => Code::IoerrLock,
             })?;
         }
@@ -122,7 +122,8 @@ impl File for ByFolder {
     }
 
     fn check_reserved(&self) -> Result<bool> {
-        Ok(sys::stat(&self.folder).is_ok())
+        // Where this file made the folder, nobody else holds anything.
+        Ok(self.level.get() == LockLevel::None && sys::stat(&self.folder).is_ok())
     }
 
     fn has_shm(&self) -> bool {
