@@ -1,6 +1,6 @@
 //! ATTACH and DETACH.
 
-use crate::connection::{Attached, Connection};
+use crate::connection::{Attached, Connection, Inner};
 use crate::open::{OpenFlags, target};
 use iolite_base::{Code, Error, Limit, Result};
 use iolite_btree::{Btree, TxnState};
@@ -59,15 +59,27 @@ fn remove(c: &Connection, at: usize) -> Result<()> {
     let inner = &c.0;
     // With the generation that goes counted in.
     inner.expire_statements();
-    let mut d = inner.databases.borrow_mut().remove(at);
+    let d = inner.databases.borrow_mut().remove(at);
     Rc::make_mut(&mut inner.catalog.borrow_mut()).schemas.remove(at);
     Rc::make_mut(&mut inner.generations.borrow_mut()).remove(at);
+    close(d)
+}
+
+fn close(mut d: Attached) -> Result<()> {
     let columns = crate::columns::closing(&mut d);
     let closed = d.btree.map_or(Ok(()), Btree::close);
     if let Some(c) = columns {
         c.finish();
     }
     closed
+}
+
+/// Lets the database of temporary tables go, which is in no transaction; its next use makes another.
+pub(crate) fn close_temp(inner: &Inner) -> Result<()> {
+    inner.expire_statements();
+    let d = std::mem::replace(&mut inner.databases.borrow_mut()[1], Attached::new("temp", None));
+    inner.edit_schema(1, |s| *s = Schema::new("temp"));
+    close(d)
 }
 
 /// Detaches a database.

@@ -3,7 +3,8 @@
 use super::words::{number as parse_number, truth};
 use super::{Call, Pragma, Rows, int, one, text};
 use crate::settings::{Analytics, Settings};
-use iolite_base::Result;
+use iolite_base::{Error, Result};
+use iolite_btree::TxnState;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -120,7 +121,18 @@ fn temp_store(c: &Call<'_>) -> Result<Rows> {
             "memory" | "2" => 2,
             _ => 0,
         };
-        c.inner().settings.temp_store.set(n);
+        let inner = c.inner();
+        if n != inner.settings.temp_store() {
+            // Temporary tables do not move: they go.
+            if let Some(temp) = inner.btree_if_open(1) {
+                if !inner.txn.is_autocommit() || temp.txn_state() != TxnState::None {
+                    let what = "temporary storage cannot be changed from within a transaction";
+                    return Err(Error::sql(what));
+                }
+                crate::attach::close_temp(inner)?;
+            }
+            inner.settings.temp_store.set(n);
+        }
     }
     int(c.inner().settings.temp_store())
 }

@@ -1,0 +1,27 @@
+-- Temporary tables go where PRAGMA temp_store changes, which no transaction allows; their journal mode is a name
+PRAGMA temp.journal_mode;
+PRAGMA temp.journal_mode = truncate;
+PRAGMA temp.journal_mode = wal;
+PRAGMA temp.journal_mode;
+CREATE TEMP TABLE t(a);
+CREATE TABLE kept(a);
+CREATE TEMP TRIGGER told AFTER INSERT ON kept BEGIN INSERT INTO t VALUES(new.a); END;
+INSERT INTO kept VALUES(1);
+SELECT * FROM t;
+PRAGMA temp_store = 0;
+SELECT * FROM t;
+BEGIN;
+PRAGMA temp_store = 2;
+COMMIT;
+PRAGMA temp_store = 2;
+SELECT * FROM t;
+INSERT INTO kept VALUES(2);
+SELECT * FROM kept;
+PRAGMA temp.journal_mode;
+CREATE TEMP TABLE t(b);
+INSERT INTO t VALUES(3);
+PRAGMA temp_store = memory;
+SELECT * FROM t;
+PRAGMA temp_store = file;
+SELECT * FROM t;
+PRAGMA temp_store;
