@@ -1,7 +1,7 @@
 //! ADD COLUMN and DROP COLUMN: what a new column must satisfy, and rows without a dropped one.
 
 use super::Job;
-use super::definitions::{bind_definition, schema_rows, single_quotes};
+use super::definitions::{SchemaRow, bind_definition, schema_rows, single_quotes};
 use super::text::{apply, blanks};
 use crate::connection::Connection;
 use crate::run::nested_rows;
@@ -31,6 +31,11 @@ fn literal_value(e: &ast::Expr) -> Option<Value> {
         ast::Expr::Column { .. } => Some(Value::Int(1)),
         _ => None,
     }
+}
+
+/// Whether what is wrong with a definition shows when the schema is read: before all that is wrong with views and triggers.
+fn is_read(row: &SchemaRow) -> bool {
+    matches!(&*row.kind, "table" | "index")
 }
 
 impl Job {
@@ -197,15 +202,30 @@ impl Job {
                 .iter()
                 .any(|k| matches!(k.source, iolite_catalog::ColumnSource::Column(c) if c == i))
         };
-        if let Some(x) = indexes.iter().find(|x| uses(x)) {
-            let (index, column) = (&x.name, &self.table.columns[i].name);
-            return Err(Error::sql(format!(
-                "error in index {index} after drop column: no such column: {column}"
-            )));
-        }
+        let lost: Vec<_> = indexes.iter().filter(|x| uses(x)).map(|x| x.name.clone()).collect();
         let field = self.table.field_of[i];
         self.store(c, self.db, vec![(self.own_row(c)?, new)])?;
-        self.settle(c, "after drop column")?;
+        let mut before = schema_rows(c, self.db)?;
+        let first = before.iter().position(|r| r.kind == "index" && lost.iter().any(|x| r.name == **x));
+        if let Some(at) = first {
+            // The statement fails, if not by what stands before that index: without those indexes the schema can be read.
+            let first = before.split_off(at).swap_remove(0).name;
+            let schema = self.schema_name(c);
+            for name in &lost {
+                let text = format!("DELETE FROM {schema}.sqlite_master WHERE type='index' AND name=?1");
+                nested_rows(&c.0, &text, &[Value::text(iolite_base::raw_text::decode(name))?])?;
+            }
+            self.reload(c)?;
+            let read = |row: &SchemaRow| is_read(row) && before.iter().any(|b| b.rowid == row.rowid);
+            self.verify(c, "after drop column", read)?;
+            let column = &self.table.columns[i].name;
+            return Err(Error::sql(format!(
+                "error in index {first} after drop column: no such column: {column}"
+            )));
+        }
+        self.reload(c)?;
+        self.verify(c, "after drop column", is_read)?;
+        self.verify(c, "after drop column", |row| !is_read(row))?;
         match field {
             Some(f) => self.remove_field(c, f),
             None => Ok(()),

@@ -64,9 +64,7 @@ pub(super) fn bind_definition(
         let mut b = Binder::new(env, &row.sql);
         b.log = Some(Vec::new());
         match &parsed.stmt {
-            Stmt::CreateView(v) => {
-                b.select(&v.select)?;
-            }
+            Stmt::CreateView(v) => b.view_query(db, &row.name, &v.select)?,
             Stmt::CreateIndex(i) => {
                 if let Some(t) = env.catalog.schemas[db].table(&i.table.text).cloned() {
                     for term in &i.columns {

@@ -15,6 +15,7 @@ use crate::control::work_program;
 use crate::run::{nested_rows, with_env};
 use definitions::{SchemaRow, bind_definition, schema_rows};
 use iolite_base::{Code, Error, Result};
+use iolite_btree::TxnState;
 use iolite_bytecode::Program;
 use iolite_catalog::Table;
 use iolite_plan::bind::{Binder, Env, Restriction};
@@ -189,16 +190,20 @@ impl Job {
         self.verify(c, what, |_| true)
     }
 
-    /// Makes the change known: cookie and catalog.
+    /// Makes the change known: cookies, by which a rollback is noticed, and catalog.
     fn reload(&self, c: &Connection) -> Result<()> {
-        let b = c.0.btree_of(self.db)?;
-        let cookie = b.meta(1)?.wrapping_add(1);
-        b.set_meta(1, cookie)?;
-        c.0.load_schema(self.db)?;
-        if c.0.btree_if_open(1).is_some() && self.db != 1 {
-            c.0.load_schema(1)?;
+        let renew = |db: usize| {
+            let b = c.0.btree_of(db)?;
+            b.set_meta(1, b.meta(1)?.wrapping_add(1))?;
+            c.0.load_schema(db)
+        };
+        renew(self.db)?;
+        match c.0.btree_if_open(1).filter(|_| self.db != 1) {
+            // Texts of temporary views and triggers may have changed, too.
+            Some(temp) if temp.txn_state() == TxnState::Write => renew(1),
+            Some(_) => c.0.load_schema(1),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Binds views, triggers and what tables carry, of those that are `asked` for; the first complaint names its object.

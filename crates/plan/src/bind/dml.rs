@@ -480,6 +480,34 @@ impl Binder<'_> {
         };
         let mut target = self.open_target(&s.table, Event::Insert, &[])?.0;
         let t = target.table.clone();
+        // The names come first: what is wrong with them is told before what is wrong with the rows.
+        let mut columns = vec![None; t.columns.len()];
+        let mut rowid = None;
+        for (k, n) in s.columns.iter().enumerate() {
+            match t.column(&n.text) {
+                Some(i) => {
+                    if t.columns[i].generated.is_some() && self.log.is_none() {
+                        return Err(Error::sql(format!(
+                            "cannot INSERT into generated column \"{}\"",
+                            n.text
+                        )));
+                    }
+                    self.note_name(n, &t, Some(i));
+                    // The first mention of a column counts.
+                    columns[i].get_or_insert(k);
+                }
+                None if is_rowid(&n.text) && t.has_rowid() => rowid = Some(k),
+                // ALTER TABLE does not mind.
+                None if self.log.is_some() => {}
+                None => {
+                    return Err(Error::sql(format!(
+                        "table {} has no column named {}",
+                        as_written(&s.table),
+                        n.text
+                    )));
+                }
+            }
+        }
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
             ast::InsertSource::Select(q) => {
@@ -504,8 +532,6 @@ impl Binder<'_> {
             Rows::Select(q) => q.columns.len(),
             Rows::Defaults => 0,
         };
-        let mut columns = vec![None; t.columns.len()];
-        let mut rowid = None;
         if s.columns.is_empty() {
             if !matches!(rows, Rows::Defaults) {
                 let open: Vec<usize> = (0..t.columns.len())
@@ -523,29 +549,6 @@ impl Binder<'_> {
                 }
             }
         } else {
-            for (k, n) in s.columns.iter().enumerate() {
-                match t.column(&n.text) {
-                    Some(i) => {
-                        if t.columns[i].generated.is_some() {
-                            return Err(Error::sql(format!(
-                                "cannot INSERT into generated column \"{}\"",
-                                n.text
-                            )));
-                        }
-                        self.note_name(n, &t, Some(i));
-                        // The first mention of a column counts.
-                        columns[i].get_or_insert(k);
-                    }
-                    None if is_rowid(&n.text) && t.has_rowid() => rowid = Some(k),
-                    None => {
-                        return Err(Error::sql(format!(
-                            "table {} has no column named {}",
-                            as_written(&s.table),
-                            n.text
-                        )));
-                    }
-                }
-            }
             if matches!(rows, Rows::Defaults) && !s.columns.is_empty() {
                 return Err(Error::sql(format!("0 values for {} columns", s.columns.len())).at(s
                     .table
@@ -556,7 +559,7 @@ impl Binder<'_> {
             if matches!(rows, Rows::Defaults) {
                 columns = vec![None; t.columns.len()];
                 rowid = None;
-            } else if s.columns.len() != supplied {
+            } else if s.columns.len() != supplied && self.log.is_none() {
                 return Err(Error::sql(format!("{supplied} values for {} columns", s.columns.len())));
             }
         }
@@ -605,7 +608,7 @@ impl Binder<'_> {
             if u.target.is_empty() { UpsertTarget::Any } else { self.upsert_target(u, target, place)? };
         let before = open.len();
         open.retain(|o| constraint != UpsertTarget::Any && *o != constraint);
-        let reached = open.len() < before;
+        let reached = open.len() < before || self.log.is_some();
         let excluded = self.new_table();
         self.excluded = Some(excluded);
         let action = match &u.action {
@@ -650,10 +653,7 @@ impl Binder<'_> {
             Some(f) => Some(self.table_expr(t, target.id, f)?),
             None => None,
         };
-        if terms.len() == 1
-            && matches!(terms[0].without_collate(), Expr::Column(c) if c.column == ROWID)
-            && t.has_rowid()
-        {
+        if terms.len() == 1 && matches!(&terms[0], Expr::Column(c) if c.column == ROWID) && t.has_rowid() {
             return Ok(UpsertTarget::Rowid);
         }
         for (k, i) in target.indexes.iter().enumerate() {
@@ -686,6 +686,10 @@ impl Binder<'_> {
             if every && fits {
                 return Ok(UpsertTarget::Index(k));
             }
+        }
+        if self.log.is_some() {
+            // ALTER TABLE does not mind.
+            return Ok(UpsertTarget::Any);
         }
         let which = place.map_or_else(String::new, |n| super::select::nth(n) + " ");
         let wrong = "ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint";

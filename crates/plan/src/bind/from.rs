@@ -39,20 +39,9 @@ impl Binder<'_> {
         let outer = out.sources.iter().any(|s| s.join.left || s.join.right);
         for (id, e) in clauses {
             let bound = self.expr(e)?;
-            if outer {
-                self.check_on_reach(&bound, id, &out.sources)?;
-            }
-            push_filter(&mut out.filter, bound, Some(id));
-        }
-        Ok(())
-    }
-
-    fn check_on_reach(&self, e: &Expr, id: TableId, sources: &[Source]) -> Result<()> {
-        let at = sources.iter().position(|s| s.id == id).unwrap_or(0);
-        let mut beyond = false;
-        e.tables(&mut |t| beyond |= sources.iter().position(|s| s.id == t).is_some_and(|p| p > at));
-        if beyond {
-            return Err(Error::sql("ON clause references tables to its right"));
+            // Of an inner join, what names tables to its right belongs to WHERE.
+            let beyond = outer && reaches_beyond(&bound, id, &out.sources)?;
+            push_filter(&mut out.filter, bound, Some(id).filter(|_| !beyond));
         }
         Ok(())
     }
@@ -159,7 +148,8 @@ impl Binder<'_> {
             }
         };
         let c = self.make_compare(CmpOp::Eq, false, left_expr.clone(), right_expr.clone());
-        if self.log.is_some() {
+        // A NATURAL join names nothing.
+        if self.log.is_some() && n.span != Default::default() {
             let tables: Vec<Rc<Table>> = self.scopes[depth].sources[..=before]
                 .iter()
                 .filter_map(|s| match &s.columns {
@@ -296,6 +286,14 @@ impl Binder<'_> {
             None => self.views.last()?.0,
         };
         (db != TEMP).then_some(db)
+    }
+
+    /// Binds the query of a view of this database, as a text of its own.
+    pub fn view_query(&mut self, db: usize, name: &str, select: &ast::Select) -> Result<()> {
+        self.views.push((db, name.into()));
+        let bound = self.select(select);
+        self.views.pop();
+        bound.map(drop)
     }
 
     /// The name of a table as it was written, where that is another than its own; `stored`: with its database.
@@ -760,6 +758,19 @@ pub(crate) fn width_mismatch(op: ast::CompoundOp) -> Error {
 }
 
 /// Adds a condition's conjuncts.
+/// Whether the ON of this table names tables to its right. It may where it is an inner join's and there is no RIGHT or FULL JOIN.
+fn reaches_beyond(e: &Expr, id: TableId, sources: &[Source]) -> Result<bool> {
+    let place = |id| sources.iter().position(|s| s.id == id);
+    let at = place(id).unwrap_or(0);
+    let mut beyond = false;
+    e.tables(&mut |t| beyond |= place(t).is_some_and(|p| p > at));
+    let own = sources.get(at).is_some_and(|s| s.join.left);
+    if beyond && (own || sources.iter().any(|s| s.join.right)) {
+        return Err(Error::sql("ON clause references tables to its right"));
+    }
+    Ok(beyond)
+}
+
 pub(crate) fn push_filter(out: &mut Few<Filter>, e: Expr, on: Option<TableId>) {
     debug_assert_eq!(width(&e), 1);
     match e {

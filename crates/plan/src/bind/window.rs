@@ -47,7 +47,16 @@ impl Binder<'_> {
         if !c.order_by.is_empty() {
             return Err(Error::sql(format!("ORDER BY may not be used with non-aggregate {name}()")).at(at));
         }
-        let window = self.resolve_window(over)?;
+        let window = match self.resolve_window(over) {
+            Ok(w) => w,
+            Err(e) => {
+                // A RANGE that lacks its one term is complained of all the same.
+                if let ast::Over::Window(w) = over {
+                    self.frame(w.frame.as_ref(), w.order_by.len())?;
+                }
+                return Err(e);
+            }
+        };
         let scope = self.scopes.len() - 1;
         self.scopes[scope].in_window = true;
         let bound = self.window_parts(c, &window);
