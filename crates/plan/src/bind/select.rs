@@ -81,6 +81,16 @@ impl Binder<'_> {
         out.ops = s.compounds.iter().map(|(op, _)| *op).collect();
         out.columns = columns;
         out.order_by = self.compound_order(&s.order_by, out, &outs)?;
+        let sets = out.ops.iter().any(|op| *op != ast::CompoundOp::UnionAll);
+        if sets && s.order_by.iter().any(|t| matches!(t.expr, ast::Expr::Collate(..))) {
+            // SQLite sorts such a query as one in FROM, whose columns are declared as the last arm's.
+            let named = super::from::query_columns(out, &[], false, self.binary());
+            for (i, c) in out.columns.iter_mut().enumerate() {
+                if let Some(last) = &c.last {
+                    c.meta = ColumnMeta { name: (&*named.name(i)).into(), ..(**last).clone() };
+                }
+            }
+        }
         (out.limit, out.offset) = self.limits(s)?;
         Ok(())
     }
@@ -270,16 +280,11 @@ impl Binder<'_> {
         if !q.windows.is_empty() {
             self.window_clause(&q.windows)?;
         }
-        let asks = self.asks();
-        let mut put_off = None;
+        let mut on = Vec::new();
         if let Some(f) = &q.from {
-            let clauses = self.tables_of(f, core)?;
-            if asks {
-                // Stock asks for what ON names behind the result list.
-                put_off = Some(clauses);
+            on = self.tables_of(f, core)?;
+            if self.asks() {
                 self.tables_asked();
-            } else {
-                self.on_clauses(clauses, core)?;
             }
         }
         if self.log.is_some() {
@@ -303,17 +308,15 @@ impl Binder<'_> {
         for (c, e) in columns.iter().zip(&core.result).filter(|(c, _)| c.aliased) {
             self.top().aliases.push((c.meta.name.clone(), e.clone()));
         }
-        if let Some(clauses) = put_off {
-            self.top().phase = Phase::Rows;
-            self.on_clauses(clauses, core)?;
-            self.top().phase = Phase::Groups;
-        }
-        self.late_arguments(core)?;
-        if let Some(w) = &q.filter {
-            self.top().phase = Phase::Rows;
-            let e = self.expr(w)?;
+        // ON belongs to WHERE, and may use aliases like it.
+        self.top().phase = Phase::Rows;
+        let filter = q.filter.as_ref().map(|w| self.expr(w)).transpose()?;
+        self.on_clauses(on, core)?;
+        if let Some(e) = filter {
             push_filter(&mut core.filter, e, None);
         }
+        self.top().phase = Phase::Groups;
+        self.late_arguments(core)?;
         let most = self.env.limits.get(Limit::Column) as usize;
         for (terms, clause) in [(order_by.len(), "ORDER"), (q.group_by.len(), "GROUP")] {
             if terms > most {
@@ -502,6 +505,17 @@ impl Binder<'_> {
                 continue;
             }
             let name = cols.name(i);
+            let merges =
+                |x: &ScopeSource| x.hidden.iter().any(|h| x.columns.name(*h).eq_ignore_ascii_case(&name));
+            if self.log.is_none()
+                && core.sources.iter().skip(s + 1).any(|x| x.join.right)
+                && self.top().sources[s + 1..].iter().any(merges)
+            {
+                // On the left of a RIGHT JOIN what USING merges is looked for by its bare name, which may mean another, too.
+                let bare =
+                    ast::Name { text: (&*name).into(), quote: ast::Quote::Bracket, span: Default::default() };
+                self.bind_column(None, None, &bare)?;
+            }
             let mut e = self.column_of(id, &cols, i)?;
             if !qualified
                 && let Some((_, m)) = self.top().merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&name))
