@@ -30,6 +30,8 @@ pub mod p5 {
     /// `Delete`: the next `Insert` writes over the row: who watches rows is told, and nothing else is done unless changes are
     /// announced.
     pub const WRITTEN_OVER: u16 = 64;
+    /// `Halt`: rows refused only now were inserted for all that `last_insert_rowid()` knows.
+    pub const WAS_INSERTED: u16 = 16;
     /// `IdxDelete`: a missing entry is corruption.
     pub const MUST_EXIST: u16 = 1;
     /// `IdxInsert`: the entry is a row of a WITHOUT ROWID table.

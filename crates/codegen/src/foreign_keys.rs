@@ -3,7 +3,7 @@
 use crate::context::{Codegen, Place, Row};
 use crate::write::policy_number;
 use iolite_base::{Code, Result};
-use iolite_bytecode::{Opcode, P4};
+use iolite_bytecode::{Opcode, P4, p5};
 use iolite_plan::Conflict;
 use iolite_plan::bind::{KeyTest, Keys};
 
@@ -34,13 +34,17 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// The statement fails if immediate foreign keys are violated now.
-    pub fn check_keys(&mut self) {
+    /// The statement fails if immediate foreign keys are violated now. `inserted`: the row that does so is the last one inserted all the
+    /// same.
+    pub fn check_keys(&mut self, inserted: bool) {
         let ok = self.b.label();
         self.b.jump(Opcode::FkIfZero, 2, ok, 0);
         let code = Code::ConstraintForeignkey.number() as i32;
         let policy = policy_number(Conflict::Abort);
         self.b.emit4(Opcode::Halt, code, policy, 0, P4::Name("FOREIGN KEY constraint failed".into()));
+        if inserted {
+            self.b.p5(p5::WAS_INSERTED);
+        }
         self.b.place(ok);
     }
 }

@@ -940,9 +940,9 @@ impl Vm {
         }
         let text = if i.p3 != 0 { Some(self.reg(i.p3).to_string_lossy()) } else { None };
         let e = self.constraint(i, text);
-        let one = self.callers.is_empty() && self.changes == 1 && self.f.program.columns.is_empty();
+        let one = self.callers.is_empty() && self.changes == 1 && i.p5 & p5::WAS_INSERTED == 0;
         if one && e.code() == Code::ConstraintForeignkey {
-            // The one row was refused, though that is found out behind it: it was not inserted. (With RETURNING it was, to SQLite.)
+            // The one row was refused, though that is found out behind it: it was not inserted.
             env.set_last_insert_rowid(self.rowid_before);
         }
         Err(e)

@@ -557,7 +557,8 @@ fn compare(s: &Stmt, theirs: &Outcome, ours: &Outcome) -> Option<Difference> {
         return if a == b { None } else { differ("plan", a, b) };
     }
     if theirs.error.is_none() {
-        if theirs.columns != ours.columns {
+        // What stock's ALTER TABLE runs inside shows its columns.
+        if theirs.columns != ours.columns && s.kind != "alter" {
             return differ("columns", format!("{:?}", theirs.columns), format!("{:?}", ours.columns));
         }
         if !same_rows(s, &theirs.rows, &ours.rows) {

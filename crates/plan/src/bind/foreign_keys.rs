@@ -284,7 +284,7 @@ impl Binder<'_> {
         };
         // Even without a key that holds them apart, they are the columns that matter.
         let columns = found.unwrap_or_else(|| match f.parent_columns.is_empty() {
-            true => (0..t.table.columns.len()).collect(),
+            true => (0..t.table.columns.len()).filter(|c| t.table.columns[*c].pk > 0).collect(),
             false => f.parent_columns.iter().filter_map(|n| t.table.column(n)).collect(),
         });
         let asks = asked(KeyRole::Parent, &columns);

@@ -49,7 +49,7 @@ impl Compiler<'_> {
         fires: bool,
         p: &mut Planner<'_>,
     ) -> Result<Removal> {
-        let mut after = self.key_actions(t, &Event::Delete, p)?;
+        let mut after = self.key_actions(t, &Event::Delete, false, p)?;
         if !fires {
             return Ok(Removal { before: Vec::new(), after });
         }

@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// Of which key SQLite complains that it cannot be kept. Where one is touched, it looks at keys that are not as well: at those on the
 /// table itself, and where rows go or change, at all whose parent the target is. It does so three times, and the last complaint is the one that is
 /// heard.
-fn complaint(keys: &Keys, e: &Event) -> Option<Error> {
+fn complaint(keys: &Keys, e: &Event, alone: bool) -> Option<Error> {
     let changes = |x: &KeyTest| match e {
         Event::Update(changed) => x.columns.iter().any(|c| changed[*c]),
         _ => true,
@@ -26,11 +26,12 @@ fn complaint(keys: &Keys, e: &Event) -> Option<Error> {
     let on_update = matches!(e, Event::Update(_));
     let was = !matches!(e, Event::Insert);
     let wrong = |x: &KeyTest| x.counted(false).err();
-    if !keys.children.iter().chain(&keys.parents).any(changes) {
+    let matters = |x: &KeyTest| changes(x) && !(alone && is_passed_over(x));
+    if !keys.children.iter().any(changes) && !keys.parents.iter().any(matters) {
         return None;
     }
     let children: Vec<&KeyTest> = keys.children.iter().filter(|x| x.itself || changes(x)).collect();
-    let parents: Vec<&KeyTest> = keys.parents.iter().filter(|x| changes(x)).collect();
+    let parents: Vec<&KeyTest> = keys.parents.iter().filter(|x| matters(x)).collect();
     let acts = |x: &&&KeyTest| {
         let action = x.action(on_update);
         was && action != ForeignKeyAction::NoAction
@@ -41,12 +42,28 @@ fn complaint(keys: &Keys, e: &Event) -> Option<Error> {
     by_action.or_else(by_test).or_else(by_row)
 }
 
+/// Whether SQLite looks at a key with the target as parent where one row is inserted and nothing else happens: only at deferred ones.
+fn is_passed_over(x: &KeyTest) -> bool {
+    !x.key().deferred
+}
+
 impl Compiler<'_> {
-    /// What the foreign keys of the target do behind a change; of an UPDATE, with the columns that change.
+    /// What is heard where the keys of an INSERT's DO UPDATE cannot be kept: what its own have to say comes last.
+    pub(super) fn last_complaint(&self, t: &Target, e: Error) -> Error {
+        let said = |x: &KeyTest| x.counted(false).err().is_some_and(|own| own.message() == e.message());
+        match t.keys.children.iter().chain(&t.keys.parents).any(said) {
+            true => complaint(&t.keys, &Event::Insert, false).unwrap_or(e),
+            false => e,
+        }
+    }
+
+    /// What the foreign keys of the target do behind a change; of an UPDATE, with the columns that change. `alone`: one row is inserted,
+    /// and nothing else happens.
     pub(super) fn key_actions(
         &mut self,
         t: &Target,
         e: &Event,
+        alone: bool,
         p: &mut Planner<'_>,
     ) -> Result<Vec<RowAction>> {
         let mut out = Vec::new();
@@ -55,7 +72,7 @@ impl Compiler<'_> {
             _ => true,
         };
         let (was, is) = (!matches!(e, Event::Insert), !matches!(e, Event::Delete));
-        if let Some(complaint) = complaint(&t.keys, e) {
+        if let Some(complaint) = complaint(&t.keys, e, alone) {
             return Err(complaint);
         }
         let (updates, inserts) = (was && is, !was);
@@ -74,7 +91,9 @@ impl Compiler<'_> {
                 out.push(count(Which::New, true, false));
             }
         }
-        for (k, test) in t.keys.parents.iter().enumerate().filter(|(_, x)| changes(&x.columns)) {
+        let counts =
+            |x: &KeyTest| changes(&x.columns) && !(alone && is_passed_over(x) && x.counted(false).is_err());
+        for (k, test) in t.keys.parents.iter().enumerate().filter(|(_, x)| counts(x)) {
             // The row itself is looked at as a child.
             let also_child = test.itself && changes(&test.key().columns);
             let count = |row, adds, without_new| RowAction::Count {

@@ -26,7 +26,7 @@ impl Compiler<'_> {
         p.all_nested(&returning)?;
         let is_view = t.table.is_view();
         let fired = self.fired(t, &Event::Insert);
-        let watched = !fired.is_empty() || !t.keys.is_empty();
+        let watched = !fired.is_empty() || !returning.is_empty();
         let (feed, pass) = self.rows_to_insert(rows, t, watched, &mut p)?;
         for (sets, filter) in clauses.iter().filter_map(|u| u.action.as_ref()) {
             p.all_nested(sets.iter().map(|x| &x.value).chain(filter))?;
@@ -50,7 +50,7 @@ impl Compiler<'_> {
         };
         let mut tests = if is_view { Vec::new() } else { row.tests() };
         let keeps_written = self.keeps_written(t, &clauses);
-        let mut replaced = self.replaced(t, &tests, &mut p)?;
+        let mut replaced = self.replaced(t, &tests, &mut p).map_err(|e| self.last_complaint(t, e))?;
         let mut upserts = Vec::with_capacity(clauses.len());
         let reached = |k: usize| {
             let hits = |x: &Test| match x {
@@ -67,8 +67,9 @@ impl Compiler<'_> {
                     self.undo = true;
                     // Whatever the statement's policy, the update of a conflicting row aborts where it conflicts itself.
                     let or = Some(Conflict::Abort);
-                    let change =
-                        self.change(t, sets.clone(), or, !returning.is_empty(), &mut replaced, &mut p)?;
+                    let change = self
+                        .change(t, sets.clone(), or, !returning.is_empty(), &mut replaced, &mut p)
+                        .map_err(|e| self.last_complaint(t, e))?;
                     Some(UpsertAction { filter: filter.clone(), change })
                 }
                 _ => None,
@@ -80,14 +81,14 @@ impl Compiler<'_> {
             && fired.is_empty()
             && replaced.is_plain()
             && !tests.iter().any(Test::may_replace)
-            && clauses.iter().all(|u| u.action.is_none())
+            && !self.counts_keys
             && returning.is_empty();
         let mut after = match alone && t.keys.are_immediate() {
             true => {
                 tests.extend(self.parent_tests(t, &mut p)?);
                 self.awaited(t, &mut p)?
             }
-            false => self.key_actions(t, &Event::Insert, &mut p)?,
+            false => self.key_actions(t, &Event::Insert, alone, &mut p)?,
         };
         if !is_view {
             after.extend(self.actions(t, &fired, TriggerTime::After, or)?);

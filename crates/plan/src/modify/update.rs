@@ -109,7 +109,7 @@ impl Compiler<'_> {
         if replaced.is_plain() {
             *replaced = self.replaced(t, &tests, p)?;
         }
-        let mut after = self.key_actions(t, &Event::Update(changed.clone()), p)?;
+        let mut after = self.key_actions(t, &Event::Update(changed.clone()), false, p)?;
         let watched = !fired.is_empty() || !after.is_empty() || returned;
         let old = self.old_row(t, &sets, &changed, key_changes, &touched, watched);
         after.extend(self.actions(t, &fired, TriggerTime::After, or)?);
