@@ -10,7 +10,8 @@ use iolite_value::Collation;
 
 /// Takes the window functions out of a plan whose loops and groups are settled; `order_by` is the query's.
 pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [OrderTerm]) -> CorePlan {
-    let table = TableId::MAX - defs[0].calls[0].id;
+    let id = defs.iter().find_map(|d| d.calls.first()).map_or(0, |c| c.id);
+    let table = TableId::MAX - id;
     let mut carried = Carried { table, list: Vec::new() };
     // What the functions themselves read comes first, as it is.
     let windows: Vec<WindowPass> = defs
@@ -51,6 +52,25 @@ pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [Or
     plan.distinct = Distinct::No;
     plan.result = carried.list.into();
     CorePlan { window: Some(Box::new(WindowPlan { input: plan, table, windows })), ..outer }
+}
+
+/// What the query is sorted by SQLite computes before all other windows, and shows as it was sorted by: where rows are equal to a
+/// window, those of the first one that are in ORDER BY meet them in the order of the input.
+pub(crate) fn sorted_by_first(result: &[Expr], defs: &mut Vec<WindowDef>, order_by: &[OrderTerm]) {
+    if defs.len() < 2 {
+        return;
+    }
+    let columns: Vec<&Expr> = order_by.iter().filter_map(|t| result.get(t.column?)).collect();
+    let sorts =
+        |id: AggId| columns.iter().any(|e| e.any(&mut |x| matches!(x, Expr::Window(w, _) if *w == id)));
+    let (early, late) = std::mem::take(&mut defs[0].calls).into_iter().partition(|c| sorts(c.id));
+    defs[0].calls = late;
+    let early: Vec<_> = early;
+    if !early.is_empty() {
+        let first = &defs[0];
+        let (partition, order, frame) = (first.partition.clone(), first.order.clone(), first.frame.clone());
+        defs.push(WindowDef { partition, order, frame, calls: early });
+    }
 }
 
 /// Whether rows in the order of the first window, in which they come out, are in the query's order.

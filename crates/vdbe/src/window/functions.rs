@@ -4,6 +4,7 @@ use super::CHECK_EVERY;
 use super::partition::Partition;
 use crate::env::Env;
 use iolite_base::{Code, Error, Result};
+use iolite_bytecode::FrameExclude;
 use iolite_ext::Inline;
 use iolite_value::arith::{Arith, arith};
 use iolite_value::{Affinity, Value};
@@ -40,6 +41,10 @@ fn value(p: &Partition, what: Inline, args: &[usize], at: usize) -> Result<Value
         Inline::Lag | Inline::Lead => shifted(p, at, what == Inline::Lag, args),
         Inline::FirstValue => in_frame(p, p.frame(at).next(), args),
         Inline::LastValue => in_frame(p, p.frame(at).next_back(), args),
+        // A number is looked at for each row of a frame from which rows are excluded.
+        Inline::NthValue if p.pass.exclude != FrameExclude::NoOthers && p.frame(at).next().is_none() => {
+            Value::Null
+        }
         Inline::NthValue => in_frame(p, p.frame(at).nth(number(&arg(p, at, args, 1))?), args),
         _ => return Err(Code::Internal.into()),
     })

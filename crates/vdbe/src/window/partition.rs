@@ -175,8 +175,11 @@ impl<'a> Partition<'a> {
             return Ok(Value::Null);
         }
         let mut v = v.clone();
-        Affinity::Numeric.apply(&mut v)?;
         let range = self.pass.unit == FrameUnit::Range;
+        // A whole number written as a real is added as one.
+        if !range || matches!(v, Value::Text(..)) {
+            Affinity::Numeric.apply(&mut v)?;
+        }
         let good = match &v {
             Value::Int(i) => *i >= 0,
             Value::Real(r) if range => *r >= 0.0,
@@ -211,25 +214,49 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// As [`Partition::edge`], for RANGE with an offset: by the value of the only ORDER BY term.
+    /// As [`Partition::edge`], for RANGE with an offset: by the value of the only ORDER BY term. As in SQLite the offset is always put
+    /// upon the value that comes first: sums of floating-point numbers, infinities and what overflows decide by that.
     fn range_edge(&self, offset: &Value, at: usize, back: bool, end: bool, from: usize) -> usize {
-        let (k, field) = &self.pass.order[0];
+        let (k, _) = &self.pass.order[0];
         let own = &self.row(at)[*k];
-        let limit = match own {
-            Value::Int(_) | Value::Real(_) => {
-                let op = if back != field.desc { Arith::Sub } else { Arith::Add };
-                arith(op, own, offset)
-            }
-            // Nothing can be added to these: their frame is their peers.
-            other => other.clone(),
+        let beyond = |other: &Value| match (back, end) {
+            (true, false) => self.reaches(other, offset, own, Reach::Least),
+            (true, true) => self.reaches(other, offset, own, Reach::More),
+            (false, false) => self.reaches(own, offset, other, Reach::Most),
+            (false, true) => !self.reaches(own, offset, other, Reach::Least),
         };
-        let before = |v: &Value| {
-            let o = compare::compare(v, &limit, &field.coll);
-            let o = field.direct(o, v.is_null() || limit.is_null());
-            o.is_lt() || end && o.is_eq()
-        };
-        (from..self.rows.len()).find(|r| !before(&self.row(*r)[*k])).unwrap_or(self.rows.len())
+        (from..self.rows.len()).find(|r| beyond(&self.row(*r)[*k])).unwrap_or(self.rows.len())
     }
+
+    /// Whether a value with the offset upon it comes to stand at another, in the order of the window.
+    fn reaches(&self, value: &Value, offset: &Value, other: &Value, how: Reach) -> bool {
+        let field = &self.pass.order[0].1;
+        let holds = |v: &Value| {
+            let o = compare::compare(v, other, &field.coll);
+            match (field.direct(o, v.is_null() || other.is_null()), how) {
+                (o, Reach::Least) => o.is_ge(),
+                (o, Reach::More) => o.is_gt(),
+                (o, Reach::Most) => o.is_le(),
+            }
+        };
+        // Nothing can be added to NULL, texts and blobs.
+        if !matches!(value, Value::Int(_) | Value::Real(_)) {
+            return holds(value);
+        }
+        if how == Reach::Least && holds(value) {
+            return true;
+        }
+        let sum = arith(if field.desc { Arith::Sub } else { Arith::Add }, value, offset);
+        holds(&sum)
+    }
+}
+
+/// Where a value with the offset upon it stands: at another value or behind it, behind it, at it or before it.
+#[derive(Clone, Copy, PartialEq)]
+enum Reach {
+    Least,
+    More,
+    Most,
 }
 
 /// `offset` rows or groups from number `at` of `n`: where the frame starts, or (`end`) ends.
