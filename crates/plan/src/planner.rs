@@ -85,11 +85,11 @@ impl<'a> Planner<'a> {
 
     /// As [`Planner::select`]: takes the query's parts, fills in a plan that is as [`SelectPlan::with_one_arm`] makes it.
     pub fn select_into(&mut self, s: &mut Select, out: &mut SelectPlan) -> Result<()> {
-        for e in s.limit.iter().chain(&s.offset) {
-            self.nested(e)?;
-        }
         if s.cores.iter().any(|c| c.sources.iter().any(is_query)) {
             self.expand(s);
+        }
+        for e in s.limit.iter().chain(&s.offset) {
+            self.nested(e)?;
         }
         if s.cores.len() > 1 || !s.cores[0].values.is_empty() {
             return self.arms(s, out);
@@ -123,9 +123,15 @@ impl<'a> Planner<'a> {
             self.flat = false;
             return;
         }
-        if let [core] = &mut s.cores[..] {
+        while let [core] = &mut s.cores[..] {
             let order_by = &mut s.order_by;
             flatten::flatten(core, Around { order_by, only: true, changing: false });
+            // A view that was within another may have a limit, too.
+            let had = s.limit.is_some();
+            flatten::take_limit(s);
+            if s.limit.is_some() == had {
+                break;
+            }
         }
         union_all::expand(s, &mut self.numbers);
         flatten::hand_down_order(s);
@@ -265,11 +271,11 @@ impl<'a> Planner<'a> {
         }
         walk::mark_used(core, order_by.iter().map(|o| &o.expr));
         // Behind window functions, rows are ordered anew.
-        let windows = std::mem::take(&mut core.windows);
+        let mut windows = std::mem::take(&mut core.windows);
         let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
-
-        let input_order =
-            windows.last().filter(|_| !core.aggregate).map_or_else(Vec::new, window::input_order);
+        window::sorted_by_first(&core.result, &mut windows, &final_order);
+        let first_pass = windows.last().map_or_else(Vec::new, window::input_order);
+        let input_order = if core.aggregate { &[][..] } else { &first_pass[..] };
 
         plan.grouping = match (core.aggregate, core.group_by.is_empty()) {
             (false, _) => Grouping::None,
@@ -295,7 +301,7 @@ impl<'a> Planner<'a> {
         let (mut path, queries) = if core.sources.is_empty() {
             (Path { ordered: true, rows: 1.0, ..Path::default() }, Vec::new())
         } else {
-            let order = if windows.is_empty() { &order_by[..] } else { &input_order[..] };
+            let order = if windows.is_empty() { &order_by[..] } else { input_order };
             // A module is not told of a window's order: it may refuse orders that it cannot give.
             let offered = windows.is_empty();
             self.loops(core, &terms, (order, offered, limits), &results, min_max.as_ref(), changing)?
@@ -326,9 +332,12 @@ impl<'a> Planner<'a> {
                         *g = *d;
                     }
                     ordered = !order_by.is_empty();
-                } else if order_by.len() == core.group_by.len() {
+                } else {
                     // As many terms: groups take over the directions, which decides about ties.
-                    plan.group_desc = order_by.iter().map(|o| o.desc).collect();
+                    let wanted = if windows.is_empty() { &order_by[..] } else { &first_pass[..] };
+                    if wanted.len() == core.group_by.len() {
+                        plan.group_desc = wanted.iter().map(|o| o.desc).collect();
+                    }
                 }
             }
             _ => {}
@@ -792,10 +801,12 @@ fn drop_unread(select: &mut Select, used: &ColumnSet) {
     if sets || !select.ops.is_empty() && !select.order_by.is_empty() || select.cores.iter().any(whole) {
         return;
     }
+    // Which rows are within a limit may hang on what the loops deliver: then they are those that read the columns.
+    let limited = select.limit.is_some();
     for i in (0..select.columns.len()).filter(|i| !used.contains(*i)) {
         for c in &mut select.cores {
             for row in c.values.iter_mut().map(|r| &mut r[..]).chain(std::iter::once(&mut c.result[..])) {
-                if let Some(e) = row.get_mut(i) {
+                if let Some(e) = row.get_mut(i).filter(|e| !(limited && matches!(e, Expr::Column(_)))) {
                     *e = Expr::Const(Value::Null);
                 }
             }

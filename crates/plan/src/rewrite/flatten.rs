@@ -41,14 +41,15 @@ pub fn flatten(core: &mut Core, around: Around<'_>) {
     }
 }
 
-/// Moves the LIMIT of the only query in FROM outwards, where nothing around leaves rows out or orders them, so that it can be
-/// flattened.
+/// Moves the LIMIT of the only query in FROM outwards, where nothing around leaves rows out, so that it can be flattened.
 pub fn take_limit(s: &mut Select) {
     let [core] = &mut s.cores[..] else { return };
     let [source] = &mut core.sources[..] else { return };
     let SourceKind::Subquery(q) = &mut source.kind else { return };
     let whole = core.filter.is_empty() && !core.aggregate && !core.distinct && core.windows.is_empty();
-    let open = s.limit.is_none() && s.offset.is_none() && s.order_by.is_empty();
+    // As in SQLite a limit on rows without an order counts those of the order around.
+    let ordered_once = s.order_by.is_empty() || q.select.order_by.is_empty();
+    let open = s.limit.is_none() && s.offset.is_none() && ordered_once;
     if !whole || !open || q.select.offset.is_some() {
         return;
     }
