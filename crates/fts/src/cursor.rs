@@ -693,7 +693,9 @@ impl VirtualCursor for Cursor {
     fn column_unchanged(&self, n: usize) -> Result<Option<Value>> {
         let c = self.config();
         let kept = c.content == Content::Unindexed && c.columns.get(n).is_some_and(|c| !c.indexed);
-        if c.is_contentless() && n < c.columns.len() && !kept {
+        // What lies elsewhere is read when the row is taken out, where it may be missing.
+        let elsewhere = c.content == Content::External;
+        if (c.is_contentless() && !kept || elsewhere) && n < c.columns.len() {
             return Ok(None);
         }
         // What names the cursor and the rank are no values of the row.

@@ -165,14 +165,13 @@ impl Table {
 
     fn change(&self, old: i64, new: &Value, change: &Change<'_>, values: &[Value]) -> Result<i64> {
         let c = &self.config;
-        let Value::Int(n) = *new else { return Err(Code::Mismatch.into()) };
         if c.is_contentless() {
             let mut indexed = (0..c.columns.len()).filter(|i| c.columns[*i].indexed);
-            if n == old && indexed.clone().all(|i| change.is_unchanged(i)) {
+            if matches!(new, Value::Int(n) if *n == old) && indexed.clone().all(|i| change.is_unchanged(i)) {
                 // Of what the index has nothing is changed.
                 return match c.content {
                     Content::Unindexed => self.storage.insert_content(new, values, true),
-                    _ => Ok(n),
+                    _ => Ok(old),
                 };
             }
             if !c.contentless_delete {
@@ -185,6 +184,7 @@ impl Table {
                 )));
             }
         }
+        let Value::Int(n) = *new else { return Err(Code::Mismatch.into()) };
         if n == old {
             self.storage.delete(old, None)?;
             return self.insert(new, values, false);
@@ -258,11 +258,25 @@ impl VirtualTable for Table {
                 self.insert(&given, values, false)
             }
             (Some(old), Some((rowid, values))) => {
-                let values = &values[..n];
+                let (old, values) = (old.to_int(), &values[..n]);
                 self.check_locales(values)?;
                 let mut new = rowid.clone();
                 iolite_value::Affinity::Integer.apply(&mut new)?;
-                self.change(old.to_int(), &new, change, values)
+                if c.content == Content::External && (0..n).any(|i| change.is_unchanged(i)) {
+                    let mut all = values.to_vec();
+                    match self.storage.content(old)? {
+                        Some(row) => {
+                            let kept = all.iter_mut().zip(row).enumerate();
+                            kept.filter(|(i, _)| change.is_unchanged(*i)).for_each(|(_, (v, was))| *v = was);
+                        }
+                        None if matches!(new, Value::Int(n) if n == old) => {
+                            return Err(Code::CorruptVtab.into());
+                        }
+                        None => {}
+                    }
+                    return self.change(old, &new, change, &all);
+                }
+                self.change(old, &new, change, values)
             }
         }
     }

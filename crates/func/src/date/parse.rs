@@ -166,6 +166,10 @@ pub(super) fn modifier(ctx: &Context<'_>, m: &mut Moment, z: &[u8], index: usize
         Some(b'l') if is(b"localtime") => {
             ctx.not_pure()?;
             if !m.local {
+                if m.number.is_some() && m.ms.is_none() {
+                    // A number that is no time becomes the first one of a date without any part.
+                    *m = Moment::at(START_OF_2000);
+                }
                 let ms = m.ms();
                 let subsecond = m.subsecond;
                 *m = Moment::at(ms + local_offset(ctx, ms)?);
@@ -193,6 +197,9 @@ pub(super) fn modifier(ctx: &Context<'_>, m: &mut Moment, z: &[u8], index: usize
         _ => false,
     })
 }
+
+/// 2000-01-01 00:00, in milliseconds of the Julian day.
+const START_OF_2000: i64 = 211_813_444_800_000;
 
 /// A number that is no Julian day is a Unix time.
 fn auto(m: &mut Moment) -> bool {

@@ -230,11 +230,13 @@ fn make_object(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value>
     if args.len() % 2 == 1 {
         return Err(Error::sql("json_object() requires an even number of arguments"));
     }
+    // Labels are complained of before values.
+    if args.iter().step_by(2).any(|label| !matches!(label, Value::Text(..))) {
+        return Err(Error::sql("json_object() labels must be TEXT"));
+    }
     let mut out = vec![b'{'];
     for (i, pair) in args.chunks_exact(2).enumerate() {
-        let Value::Text(label, _) = &pair[0] else {
-            return Err(Error::sql("json_object() labels must be TEXT"));
-        };
+        let Value::Text(label, _) = &pair[0] else { continue };
         if i > 0 {
             out.push(b',');
         }
