@@ -57,6 +57,18 @@ impl Pager {
         self.table.slot(self.table.find(pgno)?).buf()
     }
 
+    /// Asks memory for where a page is at hand: a hint.
+    #[inline]
+    pub fn ask_for_place(&self, pgno: Pgno) {
+        self.table.ask_for_place(pgno);
+    }
+
+    /// Asks memory for the first bytes of a page, if it is at hand: a hint.
+    #[inline]
+    pub fn ask_for_page(&self, pgno: Pgno) {
+        self.table.ask_for_page(pgno);
+    }
+
     #[inline(never)]
     fn fetch(&mut self, pgno: Pgno) -> Result<Buf> {
         if pgno == 0 || pgno > self.db_size || pgno == self.lock_page() || self.state == State::Open {
