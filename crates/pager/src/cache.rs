@@ -75,7 +75,7 @@ impl Pager {
             return Err(if self.state == State::Open { Code::Misuse } else { Code::Corrupt }.into());
         }
         self.stats.misses += 1;
-        self.make_room_for(pgno)?;
+        self.make_room()?;
         let name = self.shared_name(pgno)?;
         let known = match (name, &self.share) {
             (Some((era, frame)), Some(share)) => share.get(era, pgno, frame),
@@ -402,24 +402,11 @@ impl Pager {
         self.evict()
     }
 
-    /// Whether `n` more pages from `pgno` on find no room but that of others: the cache is full, or has its first share and does not know
-    /// them.
+    /// Whether `n` more pages that a scan reads from `pgno` on find no room but that of others: the cache is full, or has its first
+    /// share and does not know them.
     pub(crate) fn is_full_for(&self, pgno: Pgno, n: usize) -> bool {
         let held = self.table.len() + n;
         held > self.cache_target || held > first_share(self.page_size) && !self.former.has(pgno)
-    }
-
-    /// Room for a page that is read.
-    pub(crate) fn make_room_for(&mut self, pgno: Pgno) -> Result<()> {
-        if self.kind == Kind::File
-            && self.table.len() < self.cache_target
-            && self.is_full_for(pgno, 1)
-            && let Some(other) = self.table.victim()
-        {
-            self.table.remove(other);
-            self.former.note(other, self.cache_target);
-        }
-        self.make_room()
     }
 
     #[inline(never)]
