@@ -187,6 +187,13 @@ impl Node {
         }
     }
 
+    /// Goes on to the next child; how many entries lie between: one in an interior node of an index, unless that child was the last.
+    #[inline]
+    pub fn passes_entry(&mut self, kind: TreeKind) -> u64 {
+        self.idx += 1;
+        (kind == TreeKind::Index && self.idx <= self.ncell) as u64
+    }
+
     /// The first cell of a table node whose row number is not below that of `sought`; `ncell` if there is
     /// none. `range` is where row numbers of this node lie as far as is known; it only says where to look first.
     #[inline]

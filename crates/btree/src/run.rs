@@ -63,18 +63,23 @@ impl Run {
     #[inline(never)]
     pub fn read_ahead(&mut self, pager: &mut Pager, n: &Node, next: Pgno, back: bool) {
         if pager.peek(next).is_some() {
-            let later = |by| n.child(if back { n.idx.wrapping_sub(by) } else { n.idx.saturating_add(by) }).ok();
-            if let Some(place) = later(PLACE_AHEAD) {
-                pager.ask_for_place(place);
-            }
-            if let Some(page) = later(PAGE_AHEAD) {
-                pager.ask_for_page(page);
-            }
-            return;
+            return ask_later(pager, n, back);
         }
         self.size = (self.size * 2).clamp(FEW, MOST);
         let pages = in_row(n, next, self.size, back);
         pager.read_ahead(pages, back, &mut self.scan);
+    }
+}
+
+/// Asks memory for children some places behind the one at which `n` stands.
+#[inline]
+pub(crate) fn ask_later(pager: &Pager, n: &Node, back: bool) {
+    let later = |by| n.child(if back { n.idx.wrapping_sub(by) } else { n.idx.saturating_add(by) }).ok();
+    if let Some(place) = later(PLACE_AHEAD) {
+        pager.ask_for_place(place);
+    }
+    if let Some(page) = later(PAGE_AHEAD) {
+        pager.ask_for_page(page);
     }
 }
 
