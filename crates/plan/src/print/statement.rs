@@ -436,7 +436,6 @@ impl Display for Why {
             Why::KeyChanges => "the key changes",
             Why::Replace => "REPLACE may delete others",
             Why::NestedQuery => "a nested query may see the change",
-            Why::NoRowid => "the table has no rowid",
             Why::Returning => "RETURNING comes after all changes",
             Why::Access => "the order of the rows changes with them",
             Why::View => "a view has no rows of its own",
