@@ -89,8 +89,8 @@ pub(crate) enum Dest {
     Output,
     /// Into registers, then `Yield`.
     Coroutine { yield_reg: i32, first: i32 },
-    /// Into a transient table.
-    Table { cursor: i32 },
+    /// Into a transient table, or a new one with affinities applied.
+    Table { cursor: i32, affinities: Option<Rc<[iolite_value::Affinity]>> },
     /// Into a transient tree under the key of the row that is to be changed, which the first `keys` results are; a later
     /// row with the same key takes the place of an earlier one.
     Keyed { cursor: i32, keys: usize, rowid: bool },

@@ -77,7 +77,8 @@ fn compares_numbers(e: &Expr) -> bool {
 /// The column that a condition fixes.
 fn fixed_by(e: &Expr) -> Option<Fixed> {
     let Expr::Compare(c) = e else { return None };
-    if c.op != CmpOp::Eq || c.null_eq || !c.collation.is_binary() {
+    // What IS a value that is not NULL equals it: NULL fixes nothing below.
+    if c.op != CmpOp::Eq || !c.collation.is_binary() {
         return None;
     }
     let (column, value) = match (&c.lhs, &c.rhs) {
