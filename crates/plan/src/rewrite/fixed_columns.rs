@@ -22,6 +22,10 @@ pub fn conclude(core: &mut Core) {
     if core.filter.len() < 2 || core.sources.iter().any(|s| s.join.right) {
         return;
     }
+    if null_yet_compared(core) {
+        core.filter.push(Filter { expr: Expr::int(0), on: None });
+        return;
+    }
     let mut fixed: Vec<(usize, Fixed)> = Vec::new();
     for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none()) {
         if let Some(one) = fixed_by(&f.expr)
@@ -61,6 +65,22 @@ pub fn conclude(core: &mut Core) {
         }
     }
     more.into_iter().for_each(|f| core.filter.push(f));
+}
+
+/// Whether a column is to be NULL, and to compare with something: no row has both.
+fn null_yet_compared(core: &Core) -> bool {
+    let conditions = || core.filter.iter().filter(|f| f.on.is_none()).map(|f| &f.expr);
+    let null = |e: &Expr| match e {
+        Expr::IsNull(e) => match &**e {
+            Expr::Column(c) => Some(c.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    conditions().filter_map(null).any(|c| {
+        let is = |e: &Expr| matches!(e, Expr::Column(k) if is_column(k, &c));
+        conditions().any(|e| matches!(e, Expr::Compare(x) if !x.null_eq && (is(&x.lhs) || is(&x.rhs))))
+    })
 }
 
 /// Whether numbers that are equal are the same to this condition.
