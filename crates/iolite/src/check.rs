@@ -23,14 +23,18 @@ pub(crate) fn run(
     conn: &Connection,
     schema: Option<&str>,
     value: Option<&str>,
+    number: bool,
     quick: bool,
 ) -> Result<Vec<Vec<Value>>> {
     let mut limit = MAX_ERRORS;
     let mut only: Option<String> = None;
     if let Some(v) = value {
-        match v.parse::<i64>() {
-            Ok(n) => limit = if n > 0 { n as usize } else { MAX_ERRORS },
-            Err(_) => only = Some(v.to_string()),
+        // What is quoted is a table's name, though it looks like a number.
+        let digits =
+            || v.trim_start_matches('-').split(|c: char| !c.is_ascii_digit()).next()?.parse::<i32>().ok();
+        match digits().filter(|_| number) {
+            Some(n) => limit = if n > 0 { n as usize } else { MAX_ERRORS },
+            None => only = Some(v.to_string()),
         }
     }
     let mut c = Check { conn, quick, left: limit, lines: Vec::new() };
@@ -46,6 +50,7 @@ pub(crate) fn run(
         if let Some(o) = &only {
             tables.retain(|t| t.name.eq_ignore_ascii_case(o));
             modules.retain(|t| t.name.eq_ignore_ascii_case(o));
+            named |= s.table(o).is_some();
             let others = tables.is_empty() && modules.is_empty();
             if others && s.table(o).is_none_or(|t| t.root.get() != 1) {
                 continue;
@@ -70,7 +75,8 @@ pub(crate) fn run(
         }
     }
     if let Some(o) = only.filter(|_| !named) {
-        return Err(Error::sql(format!("no such table: {o}")));
+        let of = schema.map_or(String::new(), |s| format!("{s}."));
+        return Err(Error::sql(format!("no such table: {of}{o}")));
     }
     if c.lines.is_empty() {
         c.lines.push("ok".into());

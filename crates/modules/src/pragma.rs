@@ -32,7 +32,7 @@ const PRAGMAS: &[(&str, bool, bool)] = &[
     ("foreign_key_check", true, true),
     ("foreign_key_list", true, true),
     ("foreign_keys", false, false),
-    ("freelist_count", false, true),
+    ("freelist_count", false, false),
     ("full_column_names", false, false),
     ("fullfsync", false, false),
     ("function_list", false, false),
@@ -56,8 +56,8 @@ const PRAGMAS: &[(&str, bool, bool)] = &[
     ("read_uncommitted", false, false),
     ("recursive_triggers", false, false),
     ("reverse_unordered_selects", false, false),
-    ("schema_version", false, true),
-    ("secure_delete", false, true),
+    ("schema_version", false, false),
+    ("secure_delete", false, false),
     ("short_column_names", false, false),
     ("soft_heap_limit", false, false),
     ("synchronous", false, true),
@@ -67,7 +67,7 @@ const PRAGMAS: &[(&str, bool, bool)] = &[
     ("temp_store", false, false),
     ("threads", false, false),
     ("trusted_schema", false, false),
-    ("user_version", false, true),
+    ("user_version", false, false),
     ("writable_schema", false, false),
 ];
 
@@ -141,16 +141,16 @@ impl VirtualTable for Table {
             let host = host.upgrade().ok_or(Code::Misuse)?;
             let [first, second] = arguments::<2>(given, args);
             let (argument, schema) = if p.argument { (first, second) } else { (None, first) };
-            let quoted = |v: &Value| v.text_carried().replace('"', "\"\"");
+            let quoted = |v: &Value| v.text_carried().replace('\'', "''");
             let mut sql = String::from("PRAGMA ");
             if let Some(s) = schema.filter(|s| !s.is_null()) {
-                sql += &format!("\"{}\".", quoted(s));
+                sql += &format!("'{}'.", quoted(s));
             }
             sql += p.name;
             if let Some(a) = argument {
                 // NULL is no argument at all.
                 if !a.is_null() {
-                    sql += &format!("(\"{}\")", quoted(a));
+                    sql += &format!("('{}')", quoted(a));
                 }
             }
             let mut rows = host.query(&sql, &[])?;

@@ -886,6 +886,8 @@ pub struct PragmaValue {
     pub text: Box<str>,
     /// Written as `PRAGMA name(value)` rather than with `=`.
     pub call: bool,
+    /// It is a number.
+    pub number: bool,
 }
 
 /// A statement.

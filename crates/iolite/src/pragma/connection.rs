@@ -117,9 +117,12 @@ fn plan_cache(c: &Call<'_>) -> Result<Rows> {
 fn temp_store(c: &Call<'_>) -> Result<Rows> {
     if let Some(v) = c.value {
         let n = match v.to_ascii_lowercase().as_str() {
-            "file" | "1" => 1,
-            "memory" | "2" => 2,
-            _ => 0,
+            "file" => 1,
+            "memory" => 2,
+            n => match n.as_bytes().first() {
+                Some(b @ b'0'..=b'2') => i64::from(b - b'0'),
+                _ => 0,
+            },
         };
         let inner = c.inner();
         if n != inner.settings.temp_store() {

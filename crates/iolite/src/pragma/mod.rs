@@ -18,7 +18,7 @@ use iolite_base::{Error, Result};
 use iolite_btree::Btree;
 use iolite_bytecode::Program;
 use iolite_catalog::Table;
-use iolite_sql::ast::{PragmaValue, QualifiedName};
+use iolite_sql::ast::{PragmaValue, QualifiedName, Quote};
 use iolite_value::Value;
 use std::rc::Rc;
 
@@ -30,6 +30,8 @@ struct Call<'a> {
     /// The database named before the pragma.
     schema: Option<&'a str>,
     value: Option<&'a str>,
+    /// The value is a number as it was written.
+    number: bool,
 }
 
 /// One pragma.
@@ -128,11 +130,20 @@ pub(crate) fn compile(
     if let Some(s) = &schema
         && conn.0.catalog.borrow().database(s).is_none()
     {
-        return Err(Error::sql(format!("unknown database {s}")));
+        // The name as it was written.
+        let quoted = name.schema.as_ref().map(|n| match n.quote {
+            Quote::None => s.clone(),
+            Quote::Double => format!("\"{s}\""),
+            Quote::Bracket => format!("[{s}]"),
+            Quote::Backtick => format!("`{s}`"),
+            Quote::Single => format!("'{s}'"),
+        });
+        return Err(Error::sql(format!("unknown database {}", quoted.unwrap_or_default())));
     }
     let Some(p) = p else {
         return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]);
     };
+    let number = value.is_some_and(|v| v.number);
     let value = value.map(|v| v.text.to_string());
     let silent = value.is_some() && p.silent;
     let own = [p.name];
@@ -146,7 +157,7 @@ pub(crate) fn compile(
                 (value.is_none() && matches!(p.name, "encoding" | "foreign_key_check")).then_some("main");
             c.0.be_current(schema.as_deref().or(main), reads)?;
         }
-        let call = Call { conn: c, schema: schema.as_deref(), value: value.as_deref() };
+        let call = Call { conn: c, schema: schema.as_deref(), value: value.as_deref(), number };
         let rows = match p.work {
             Work::Run(run) => run(&call)?,
             Work::Set(flag) => connection::flag(&call, (flag.cell)(&c.0.settings))?,

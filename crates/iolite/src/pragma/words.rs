@@ -4,8 +4,9 @@
 pub fn truth(s: &str) -> bool {
     match s.to_ascii_lowercase().as_str() {
         "on" | "yes" | "true" => true,
-        "off" | "no" | "false" => false,
-        n => n.parse::<i64>().is_ok_and(|v| v != 0),
+        // Of a number that begins with a digit the low byte counts, as in SQLite.
+        n if n.starts_with(|c: char| c.is_ascii_digit()) => int32(n) as u8 != 0,
+        _ => false,
     }
 }
 

@@ -52,7 +52,7 @@ fn incremental_vacuum(c: &Call<'_>) -> Result<Rows> {
 }
 
 fn integrity_check(c: &Call<'_>, quick: bool) -> Result<Rows> {
-    crate::check::run(c.conn, c.schema, c.value, quick)
+    crate::check::run(c.conn, c.schema, c.value, c.number, quick)
 }
 
 fn optimize(c: &Call<'_>) -> Result<Rows> {

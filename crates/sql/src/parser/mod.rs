@@ -480,6 +480,7 @@ impl<'a> Parser<'a> {
             _ => return Ok(Stmt::Pragma { name, value: None }),
         };
         self.bump();
+        let number = matches!(self.tok.kind, T::Plus | T::Minus | T::Int | T::Float);
         let text: Box<str> = match self.tok.kind {
             T::Plus | T::Minus => {
                 let minus = self.tok.kind == T::Minus;
@@ -496,7 +497,7 @@ impl<'a> Parser<'a> {
         if call {
             self.expect(T::RParen)?;
         }
-        Ok(Stmt::Pragma { name, value: Some(PragmaValue { text, call }) })
+        Ok(Stmt::Pragma { name, value: Some(PragmaValue { text, call, number }) })
     }
 }
 
