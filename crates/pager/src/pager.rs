@@ -446,6 +446,17 @@ impl Pager {
         Ok(())
     }
 
+    /// From SHARED to EXCLUSIVE; where that fails the locks are as before, so that others go on.
+    pub(crate) fn raise_alone(&mut self) -> Result<()> {
+        let before = self.lock;
+        let raised = self.raise(LockLevel::Exclusive);
+        if raised.is_err() {
+            self.lock = LockLevel::Exclusive;
+            self.unlock(before);
+        }
+        raised
+    }
+
     pub(crate) fn unlock(&mut self, level: LockLevel) {
         if level < LockLevel::Reserved {
             self.kept_journal = None;

@@ -200,13 +200,12 @@ impl Pager {
     /// `PRAGMA locking_mode`.
     pub fn locking_mode(&self) -> LockingMode {
         // What is in memory or transient is nobody else's.
-        if self.kind == Kind::File { self.locking_mode } else { LockingMode::Exclusive }
+        if self.kind == Kind::File && !self.volatile { self.locking_mode } else { LockingMode::Exclusive }
     }
 
-    /// Sets it; in WAL mode with a shared index, an exclusive mode only holds from the next opening of the
-    /// log.
+    /// Sets it; in WAL mode with a shared index, an exclusive mode holds from the next write on.
     pub fn set_locking_mode(&mut self, mode: LockingMode) -> LockingMode {
-        if self.kind == Kind::File {
+        if self.kind == Kind::File && !self.volatile {
             let heap = self.wal.as_ref().is_some_and(|w| w.has_heap_index());
             if mode == LockingMode::Normal && heap {
                 // A private index cannot be shared any more: fold the log, then begin again.
@@ -218,9 +217,15 @@ impl Pager {
                 return self.locking_mode;
             }
             self.locking_mode = mode;
-            if mode == LockingMode::Normal && self.state == State::Open && self.wal.is_none() {
-                self.unlock(LockLevel::None);
-                self.change_counted = false;
+            match (mode, &self.wal) {
+                (LockingMode::Normal, None) if self.state == State::Open => {
+                    self.unlock(LockLevel::None);
+                    self.change_counted = false;
+                }
+                (LockingMode::Normal, Some(_)) if self.lock > LockLevel::Shared => {
+                    self.unlock(LockLevel::Shared)
+                }
+                _ => {}
             }
         }
         self.locking_mode()

@@ -2,8 +2,8 @@
 
 use super::words::{int32, number, truth};
 use super::{Call, Pragma, Rows, Writes, int, one, text};
-use iolite_base::{Encoding, Error, Result};
-use iolite_btree::{AutoVacuum, JournalMode, LockingMode, SecureDelete, SyncMode, TxnState};
+use iolite_base::{Code, Encoding, Error, Result};
+use iolite_btree::{AutoVacuum, JournalMode, LockingMode, SecureDelete, SyncMode};
 
 pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("application_id", |c| meta(c, 8)).silent().writes(Writes::WithValue),
@@ -178,7 +178,7 @@ fn journal_mode(c: &Call<'_>) -> Result<Rows> {
     for (i, b) in targets.iter().enumerate() {
         let now = match mode {
             // What has been changed goes on as it began.
-            Some(_) if within && b.txn_state() == TxnState::Write => b.journal_mode(),
+            Some(_) if b.has_changed() => b.journal_mode(),
             Some(m) if within && !b.is_transient() => {
                 let was = b.reading(|b| Ok(b.journal_mode()))?;
                 if was != m && (was == JournalMode::Wal || m == JournalMode::Wal) {
@@ -189,13 +189,22 @@ fn journal_mode(c: &Call<'_>) -> Result<Rows> {
                 b.set_journal_mode(m)?
             }
             Some(m) => b.set_journal_mode(m)?,
-            None => b.reading(|b| Ok(b.journal_mode()))?,
+            None => match b.reading(|b| Ok(b.journal_mode())) {
+                // As it was when this connection last looked, as long as the one that is in the way is not done.
+                Err(e) if is_refused(&e) && c.has_schema()? => b.journal_mode(),
+                now => now?,
+            },
         };
         if i == 0 {
             last = Some(now);
         }
     }
     one(text(last.map_or("delete", |m| m.name()))?)
+}
+
+/// Whether another connection's lock is in the way.
+fn is_refused(e: &Error) -> bool {
+    matches!(e.code().primary(), Code::Busy | Code::Locked)
 }
 
 fn journal_size_limit(c: &Call<'_>) -> Result<Rows> {
