@@ -144,6 +144,7 @@ impl Btree {
         }
         self.set_format_version(2)?;
         // Whoever reads next opens the log, and holds a lock from then on.
+        self.pager()?.header_names_log();
         Ok(JournalMode::Wal)
     }
 

@@ -145,7 +145,7 @@ impl Pager {
 
     /// The journal mode in force.
     pub fn journal_mode(&self) -> JournalMode {
-        if self.wal.is_some() { JournalMode::Wal } else { self.journal_mode }
+        if self.is_wal() || self.names_log { JournalMode::Wal } else { self.journal_mode }
     }
 
     /// Sets one of the rollback modes (not to or from WAL); returns the mode in force.
@@ -624,6 +624,11 @@ impl Pager {
         if self.state == State::Open {
             self.reset_cache();
         }
+    }
+
+    /// Until somebody reads, the mode is that of a log, and no lock is held.
+    pub fn header_names_log(&mut self) {
+        self.names_log = self.wal.is_none();
     }
 
     /// Frames in the log after the last commit: what the WAL hook is told.

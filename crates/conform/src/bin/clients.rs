@@ -106,7 +106,7 @@ const CLIENTS: &[Client] = &[
         // Its own tools fetch SQLite while the package is unpacked, which needs a place that is not to be had: the folder is
         // kept as it is before that. The version is that of the pinned header.
         prepare: "mkdir -p keep && printf 'import os, shutil\\nif os.path.exists(\"setup.py\") and not os.path.exists(os.environ[\"KEEP\"]):\\n    \
-                  shutil.copytree(\".\", os.environ[\"KEEP\"])\\n' > keep/sitecustomize.py && { [ -d apsw ] || KEEP=$WORK/apsw PYTHONPATH=keep \
+                  shutil.copytree(\".\", os.environ[\"KEEP\"])\\n' > keep/sitecustomize.py && { [ -d apsw ] || KEEP=$WORK/apsw PYTHONPATH=$WORK/keep \
                   timeout 30 $FETCH apsw==3.53.2.0 > apsw.log 2>&1; cd apsw && printf '[build_ext]\\ninclude_dirs=%s\\n\
                   library_dirs=%s\\nlibraries=sqlite3\\nuse_system_sqlite_config=False\\n' $HEADER $WORK/stock > setup.apsw && $PY setup.py \
                   build_ext --inplace --definevalues=SQLITE_ENABLE_SESSION,SQLITE_ENABLE_PREUPDATE_HOOK,SQLITE_ENABLE_FTS5 > build.log; }",

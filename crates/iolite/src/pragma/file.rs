@@ -2,7 +2,7 @@
 
 use super::words::{int32, number, truth};
 use super::{Call, Pragma, Rows, Writes, int, one, text};
-use iolite_base::{Code, Encoding, Error, Result};
+use iolite_base::{Encoding, Error, Result};
 use iolite_btree::{AutoVacuum, JournalMode, LockingMode, SecureDelete, SyncMode};
 
 pub(super) static PRAGMAS: &[Pragma] = &[
@@ -189,22 +189,15 @@ fn journal_mode(c: &Call<'_>) -> Result<Rows> {
                 b.set_journal_mode(m)?
             }
             Some(m) => b.set_journal_mode(m)?,
-            None => match b.reading(|b| Ok(b.journal_mode())) {
-                // As it was when this connection last looked, as long as the one that is in the way is not done.
-                Err(e) if is_refused(&e) && c.has_schema()? => b.journal_mode(),
-                now => now?,
-            },
+            // Nothing is read for it, no lock taken: as it was when this connection last looked.
+            None if c.has_schema()? => b.journal_mode(),
+            None => b.reading(|b| Ok(b.journal_mode()))?,
         };
         if i == 0 {
             last = Some(now);
         }
     }
     one(text(last.map_or("delete", |m| m.name()))?)
-}
-
-/// Whether another connection's lock is in the way.
-fn is_refused(e: &Error) -> bool {
-    matches!(e.code().primary(), Code::Busy | Code::Locked)
 }
 
 fn journal_size_limit(c: &Call<'_>) -> Result<Rows> {

@@ -50,9 +50,16 @@ static void asked(char **v) {
   fresh = db_open(scratch(v, "asked.db"));
   run(fresh, "pragma journal_mode");
   run(a, "commit");
+  sqlite3_close(fresh);
+  // Who has set WAL, and looked, and read nothing since, holds no lock.
+  run(a, "pragma journal_mode=wal; pragma journal_mode");
+  run(b, "pragma journal_mode");
+  run(b, "pragma journal_mode=delete; pragma journal_mode");
+  run(a, "select count(*) from t");
+  run(b, "pragma journal_mode=wal; select count(*) from t");
+  run(a, "select count(*) from t; pragma journal_mode; pragma journal_mode=delete");
   sqlite3_close(a);
   sqlite3_close(b);
-  sqlite3_close(fresh);
 }
 
 /* Databases in memory that connections share. */
