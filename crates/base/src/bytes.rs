@@ -188,6 +188,12 @@ const HEADER: usize = size_of::<Header>();
 pub struct Buf(NonNull<Header>);
 
 impl Buf {
+    /// Asks memory for the count of holders, which making another handle changes: a hint.
+    #[inline]
+    pub fn prefetch_count(&self) {
+        prefetch_at(self.0.as_ptr() as usize);
+    }
+
     /// An empty buffer with room for `cap` bytes.
     pub fn with_capacity(cap: usize) -> Result<Buf> {
         if cap > u32::MAX as usize - 64 {

@@ -10,7 +10,7 @@
 use crate::btree::Shared;
 use crate::node::*;
 use crate::room::make_empty;
-use crate::run::Run;
+use crate::run::{Run, ask_later};
 use iolite_base::{Buf, Code, Pgno, Result, be};
 use std::cell::{Cell as StdCell, RefCell};
 use std::cmp::Ordering;
@@ -834,27 +834,35 @@ impl Cursor {
         let mut n = 0u64;
         loop {
             let top = self.path.last().ok_or(Code::Internal)?;
-            if top.leaf {
-                n += top.ncell as u64;
-                let mut left = top.pgno;
-                loop {
-                    self.path.pop();
-                    let Some(up) = self.path.last_mut() else { return Ok(n) };
-                    if up.idx < up.ncell {
-                        if self.kind == TreeKind::Index {
-                            n += 1;
-                        }
-                        up.idx += 1;
-                        break;
-                    }
-                    left = 0;
-                }
-                self.goes_on(left, false);
+            // Of a leaf all, of an interior node those between leaves that are at hand.
+            n += if top.leaf { top.ncell as u64 } else { self.count_at_hand()? };
+            let mut left = 0;
+            while self.path.last().is_some_and(|top| top.leaf || top.idx > top.ncell) {
+                left = self.path.pop().filter(|node| node.leaf).map_or(0, |node| node.pgno);
+                let Some(up) = self.path.last_mut() else { return Ok(n) };
+                n += up.passes_entry(self.kind);
             }
+            self.goes_on(left, false);
             let top = self.path.last().ok_or(Code::Internal)?;
             let pgno = top.child(top.idx)?;
             self.descend(pgno)?;
         }
+    }
+
+    /// Goes on through the children of the node at the top of the path as long as they are leaves at hand, and counts their entries
+    /// and those between them. No page is held for that.
+    fn count_at_hand(&mut self) -> Result<u64> {
+        let top = self.path.last_mut().ok_or(Code::Internal)?;
+        let pager = self.bt.pager()?;
+        let mut n = 0;
+        while top.idx <= top.ncell {
+            let pgno = top.child(top.idx)?;
+            let head = pager.peek(pgno).and_then(|page| Node::head(page, pgno, self.kind, &self.layout));
+            let Some((true, entries, _)) = head else { break };
+            ask_later(&pager, top, false);
+            n += entries as u64 + top.passes_entry(self.kind);
+        }
+        Ok(n)
     }
 
     /// About how many entries the tree has, from the path down to its first one: each page there counts for all of its level.

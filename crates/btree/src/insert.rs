@@ -83,7 +83,11 @@ impl Cursor {
     {
         self.may_write()?;
         let place = match at {
-            InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
+            // Where an entry is gone, the cursor stands at a neighbour.
+            InsertAt::Here(c) if self.pos == Pos::Valid && self.skip == 0 && self.current() => {
+                debug_assert!(c.is_ne() || self.seek_key(cmp)? == Some(c));
+                Some(c)
+            }
             InsertAt::Append if self.is_last() => Some(Ordering::Less),
             InsertAt::Append => self.last()?.then_some(Ordering::Less),
             _ => self.seek_key(cmp)?,

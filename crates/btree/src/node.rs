@@ -187,6 +187,26 @@ impl Node {
         }
     }
 
+    /// Whether the length of a cell alone says that all of its payload lies on this node. (Of an interior node's cell the child comes
+    /// first.)
+    #[inline(always)]
+    pub fn is_whole(&self, i: u32, kind: TreeKind, layout: &Layout) -> bool {
+        let at = self.cell_at(i) + if self.leaf { 0 } else { 4 };
+        let most = if kind == TreeKind::Table { layout.max_table } else { layout.max_index };
+        match self.page.get(at..at + 2) {
+            Some(&[a, _]) if a < 0x80 => a as u32 <= most,
+            Some(&[a, b]) if b < 0x80 => (a as u32 & 0x7f) << 7 | b as u32 <= most,
+            _ => false,
+        }
+    }
+
+    /// Goes on to the next child; how many entries lie between: one in an interior node of an index, unless that child was the last.
+    #[inline]
+    pub fn passes_entry(&mut self, kind: TreeKind) -> u64 {
+        self.idx += 1;
+        (kind == TreeKind::Index && self.idx <= self.ncell) as u64
+    }
+
     /// The first cell of a table node whose row number is not below that of `sought`; `ncell` if there is
     /// none. `range` is where row numbers of this node lie as far as is known; it only says where to look first.
     #[inline]

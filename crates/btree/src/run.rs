@@ -4,6 +4,9 @@
 //! those that follow each other in the file are read at once: few first, then more, so that a scan which ends soon has
 //! read no more in vain than it used.
 //!
+//! Leaves that are cached wait for the processor's memory instead, twice each (where the page is; the page): both are asked for
+//! some leaves before.
+//!
 //! What always holds: this is a hint. The children of an interior node are read ahead, never moved to.
 
 use crate::node::Node;
@@ -16,6 +19,10 @@ const BEGIN: u32 = 3;
 /// Pages that are read ahead first, and the most.
 const FEW: Pgno = 4;
 const MOST: Pgno = 32;
+
+/// So many leaves before a cached one is reached its place is asked for, and then the page.
+const PLACE_AHEAD: u32 = 8;
+const PAGE_AHEAD: u32 = 4;
 
 /// See the module's head.
 #[derive(Default)]
@@ -51,15 +58,28 @@ impl Run {
         (self.leaves >= BEGIN && !self.scan.has_read(next)).then_some(next)
     }
 
-    /// Reads a child ahead if it is not cached, and those that follow it in the tree and in the file.
+    /// Reads a child ahead if it is not cached, and those that follow it in the tree and in the file. If it is, later ones are
+    /// asked of memory.
     #[inline(never)]
     pub fn read_ahead(&mut self, pager: &mut Pager, n: &Node, next: Pgno, back: bool) {
         if pager.peek(next).is_some() {
-            return;
+            return ask_later(pager, n, back);
         }
         self.size = (self.size * 2).clamp(FEW, MOST);
         let pages = in_row(n, next, self.size, back);
         pager.read_ahead(pages, back, &mut self.scan);
+    }
+}
+
+/// Asks memory for children some places behind the one at which `n` stands.
+#[inline]
+pub(crate) fn ask_later(pager: &Pager, n: &Node, back: bool) {
+    let later = |by| n.child(if back { n.idx.wrapping_sub(by) } else { n.idx.saturating_add(by) }).ok();
+    if let Some(place) = later(PLACE_AHEAD) {
+        pager.ask_for_place(place);
+    }
+    if let Some(page) = later(PAGE_AHEAD) {
+        pager.ask_for_page(page);
     }
 }
 

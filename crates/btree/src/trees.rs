@@ -89,8 +89,10 @@ impl Shared {
             if n.leaf || kind == TreeKind::Index {
                 entries += n.ncell as u64;
                 for i in 0..n.ncell {
-                    let cell = Cell::read(&n.page, n.cell_at(i), kind, n.leaf, &layout)?;
-                    self.free_chain(&n.page, &cell)?;
+                    if !n.is_whole(i, kind, &layout) {
+                        let cell = Cell::read(&n.page, n.cell_at(i), kind, n.leaf, &layout)?;
+                        self.free_chain(&n.page, &cell)?;
+                    }
                 }
             }
             if n.pgno != root {

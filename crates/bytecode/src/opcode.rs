@@ -34,6 +34,8 @@ pub mod p5 {
     pub const MUST_EXIST: u16 = 1;
     /// `IdxInsert`: the entry is a row of a WITHOUT ROWID table.
     pub const IS_ROW: u16 = 128;
+    /// `IdxInsert`: the cursor stands at the entry that is written over, unless the tree has changed since.
+    pub const AT_ENTRY: u16 = 32;
     /// `SorterInsert`, `SorterSort`: for an automatic index.
     pub const AUTO_INDEX: u16 = 64;
     /// `IdxInsert`: where there is an equal entry already, it stays.

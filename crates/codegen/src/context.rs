@@ -4,9 +4,9 @@ use crate::settings::Settings;
 use iolite_base::hash::FastMap;
 use iolite_base::{Encoding, Error, Few, Result};
 use iolite_bytecode::{Builder, Mark, Opcode, P4, Program};
-use iolite_catalog::{Index, Table};
+use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_plan::StatementPlan;
-use iolite_plan::bind::Target;
+use iolite_plan::bind::{Target, TargetIndex};
 use iolite_plan::bound::*;
 use iolite_plan::explain::{Lines, Part, Role};
 use iolite_plan::plan::{NestedPlans, VtabHandle};
@@ -68,6 +68,18 @@ impl Place {
     pub fn of_row(r: Row) -> Place {
         Place::Registers { rowid: r.rowid, first: r.first }
     }
+
+    /// The first of the registers in which the columns of an index stand in a row already.
+    pub fn entry(&self, t: &Target, i: &TargetIndex) -> Option<i32> {
+        let Place::Registers { first, .. } = self else { return None };
+        let column = |c: &iolite_catalog::IndexColumn| match c.source {
+            ColumnSource::Column(k) if t.table.rowid_alias != Some(k) => Some(k),
+            _ => None,
+        };
+        let from = column(i.index.columns.first()?)?;
+        let in_a_row = i.index.columns.iter().enumerate().all(|(n, c)| column(c) == Some(from + n));
+        in_a_row.then_some(*first + from as i32)
+    }
 }
 
 /// Where rows of a query go.
@@ -77,8 +89,8 @@ pub(crate) enum Dest {
     Output,
     /// Into registers, then `Yield`.
     Coroutine { yield_reg: i32, first: i32 },
-    /// Into a transient table.
-    Table { cursor: i32 },
+    /// Into a transient table, or a new one with affinities applied.
+    Table { cursor: i32, affinities: Option<Rc<[iolite_value::Affinity]>> },
     /// Into a transient tree under the key of the row that is to be changed, which the first `keys` results are; a later
     /// row with the same key takes the place of an earlier one.
     Keyed { cursor: i32, keys: usize, rowid: bool },

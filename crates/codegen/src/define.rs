@@ -4,9 +4,7 @@ use crate::context::{Codegen, Dest, Place};
 use iolite_base::{Code, Result};
 use iolite_bytecode::{Opcode, P4, p5};
 use iolite_plan::bind::Target;
-use iolite_plan::plan::SelectPlan;
 use iolite_plan::statement::define::{DefinePlan, Object, SchemaRow, Step};
-use iolite_value::Affinity;
 
 /// What the steps so far have left.
 #[derive(Default)]
@@ -15,8 +13,8 @@ struct Made {
     trees: Vec<i32>,
     /// The cursor on the schema table, while rows are being added.
     schema: Option<i32>,
-    /// The transient table of collected rows.
-    collected: i32,
+    /// The register of the row number that is reserved there.
+    reserved: Option<i32>,
 }
 
 impl Codegen<'_> {
@@ -24,7 +22,7 @@ impl Codegen<'_> {
     pub fn define(&mut self, d: &DefinePlan) -> Result<()> {
         let mut made = Made::default();
         for step in &d.steps {
-            if !matches!(step, Step::AddRow { .. } | Step::CreateTree { .. })
+            if !matches!(step, Step::AddRow { .. } | Step::ReserveRow { .. } | Step::CreateTree { .. })
                 && let Some(cursor) = made.schema.take()
             {
                 self.b.emit(Opcode::Close, cursor, 0, 0);
@@ -42,17 +40,19 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::CreateBtree, *db as i32, root, 1 + *is_index as i32);
                 made.trees.push(root);
             }
+            Step::ReserveRow { db } => {
+                let cursor = self.schema_cursor(*db, made);
+                let first = self.b.regs(7);
+                self.b.emit(Opcode::NewRowid, cursor, first, 0);
+                self.b.emit(Opcode::Null, 0, first + 1, first + 5);
+                self.b.emit(Opcode::MakeRecord, first + 1, 5, first + 6);
+                self.b.emit(Opcode::Insert, cursor, first + 6, first);
+                self.b.p5(p5::APPEND);
+                made.reserved = Some(first);
+            }
             Step::AddRow { db, row } => {
-                let cursor = match made.schema {
-                    Some(c) => c,
-                    None => {
-                        let c = self.b.cursor();
-                        self.b.emit4(Opcode::OpenWrite, c, 1, *db as i32, P4::Int(5));
-                        made.schema = Some(c);
-                        c
-                    }
-                };
-                self.schema_row(cursor, row, &made.trees)?;
+                let cursor = self.schema_cursor(*db, made);
+                self.schema_row(cursor, row, &made.trees, made.reserved.take())?;
             }
             Step::FillIndex { target, tree } => {
                 let root = tree.map(|k| made.trees[k]);
@@ -62,9 +62,13 @@ impl Codegen<'_> {
                 }
                 self.fill_index(target, root)?;
             }
-            Step::Collect { query } => made.collected = self.collect(query)?,
-            Step::StoreCollected { db, tree, affinities } => {
-                self.store_collected(*db, made.trees[*tree], made.collected, affinities);
+            Step::Store { query, db, tree, affinities } => {
+                let cursor = self.b.cursor();
+                let n = P4::Int(affinities.len() as i64);
+                self.b.emit4(Opcode::OpenWrite, cursor, made.trees[*tree], *db as i32, n);
+                self.b.p5(p5::ROOT_IN_REGISTER);
+                self.query(query, &Dest::Table { cursor, affinities: Some(affinities.clone()) })?;
+                self.b.emit(Opcode::Close, cursor, 0, 0);
             }
             Step::Empty { rows, referred } => {
                 let over = self.b.label();
@@ -112,10 +116,31 @@ impl Codegen<'_> {
         self.b.free_temp(r);
     }
 
-    /// Adds a row to the schema table. `trees`: registers of the roots of new trees.
-    fn schema_row(&mut self, cursor: i32, row: &SchemaRow, trees: &[i32]) -> Result<()> {
+    /// The cursor on the schema table; it stays open while rows are added.
+    fn schema_cursor(&mut self, db: usize, made: &mut Made) -> i32 {
+        *made.schema.get_or_insert_with(|| {
+            let c = self.b.cursor();
+            self.b.emit4(Opcode::OpenWrite, c, 1, db as i32, P4::Int(5));
+            c
+        })
+    }
+
+    /// Adds a row to the schema table, or fills the one whose number is in the register `reserved`. `trees`: registers of the
+    /// roots of new trees.
+    fn schema_row(
+        &mut self,
+        cursor: i32,
+        row: &SchemaRow,
+        trees: &[i32],
+        reserved: Option<i32>,
+    ) -> Result<()> {
         let first = self.b.regs(7);
-        self.b.emit(Opcode::NewRowid, cursor, first, 0);
+        match reserved {
+            Some(r) => self.copy(r, first),
+            None => {
+                self.b.emit(Opcode::NewRowid, cursor, first, 0);
+            }
+        }
         self.b.load_text(row.kind, first + 1)?;
         self.b.load_text(&row.name, first + 2)?;
         self.b.load_text(&row.table, first + 3)?;
@@ -133,38 +158,8 @@ impl Codegen<'_> {
         }
         self.b.emit(Opcode::MakeRecord, first + 1, 5, first + 6);
         self.b.emit(Opcode::Insert, cursor, first + 6, first);
-        self.b.p5(p5::APPEND);
+        self.b.p5(if reserved.is_some() { 0 } else { p5::APPEND });
         Ok(())
-    }
-
-    /// Collects the rows of a query in a transient table; answers its cursor.
-    fn collect(&mut self, query: &SelectPlan) -> Result<i32> {
-        let temp = self.b.cursor();
-        self.b.emit(Opcode::OpenEphemeral, temp, query.columns.len() as i32, 0);
-        self.query(query, &Dest::Table { cursor: temp })?;
-        Ok(temp)
-    }
-
-    /// Puts collected rows into a new table, whose root is in a register.
-    fn store_collected(&mut self, db: usize, root: i32, temp: i32, affinities: &[Affinity]) {
-        let n = affinities.len();
-        let cursor = self.b.cursor();
-        self.b.emit4(Opcode::OpenWrite, cursor, root, db as i32, P4::Int(n as i64));
-        self.b.p5(p5::ROOT_IN_REGISTER);
-        let first = self.b.regs(n + 2);
-        let over = self.b.label();
-        self.b.jump(Opcode::Rewind, temp, over, 0);
-        let top = self.b.here();
-        for k in 0..n as i32 {
-            self.b.emit(Opcode::Column, temp, k, first + k);
-        }
-        let (record, rowid) = (first + n as i32, first + n as i32 + 1);
-        self.b.emit4(Opcode::MakeRecord, first, n as i32, record, P4::Affinities(affinities.into()));
-        self.b.emit(Opcode::NewRowid, cursor, rowid, 0);
-        self.b.emit(Opcode::Insert, cursor, record, rowid);
-        self.b.p5(p5::APPEND);
-        self.b.emit(Opcode::Next, temp, top as i32, 0);
-        self.b.place(over);
     }
 
     /// Fills the only index of `t` from the table; `root`: register with its root page, if not the catalog's.

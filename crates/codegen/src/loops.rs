@@ -506,7 +506,7 @@ impl Codegen<'_> {
         let at = if once { Some(self.b.emit(Opcode::Once, 0, 0, 0)) } else { None };
         self.b.emit(Opcode::OpenEphemeral, cursor, width as i32, 0);
         let former = self.begin(q, Role::Stored);
-        self.stored_rows(q, &Dest::Table { cursor })?;
+        self.stored_rows(q, &Dest::Table { cursor, affinities: None })?;
         self.resume(former);
         if let Some(at) = at {
             self.b.jump_here(at);

@@ -165,7 +165,7 @@ impl Codegen<'_> {
                 if pass != Pass::One {
                     let cursor = self.b.cursor();
                     self.b.emit(Opcode::OpenEphemeral, cursor, width as i32, 0);
-                    self.query(plan, &Dest::Table { cursor })?;
+                    self.query(plan, &Dest::Table { cursor, affinities: None })?;
                     return Ok(Rows::Stored { cursor, first, width });
                 }
                 let yield_reg = self.b.reg();
@@ -231,7 +231,7 @@ impl Codegen<'_> {
         let cursor = self.b.cursor();
         self.b.emit(Opcode::OpenEphemeral, cursor, plan.result.len() as i32, 0);
         let done = self.b.label();
-        self.core(plan, &[], Default::default(), &Dest::Table { cursor }, done)?;
+        self.core(plan, &[], Default::default(), &Dest::Table { cursor, affinities: None }, done)?;
         self.b.place(done);
         Ok(cursor)
     }
@@ -365,7 +365,7 @@ impl Codegen<'_> {
         self.in_returning = false;
         done?;
         let end = self.b.label();
-        self.deliver(&Dest::Table { cursor }, first, list.len(), end)?;
+        self.deliver(&Dest::Table { cursor, affinities: None }, first, list.len(), end)?;
         self.b.place(end);
         Ok(())
     }

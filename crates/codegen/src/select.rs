@@ -504,9 +504,10 @@ impl Codegen<'_> {
                 let at = self.b.here() as i32 + 1;
                 self.b.emit(Opcode::Yield, *yield_reg, at, 0);
             }
-            Dest::Table { cursor } => {
+            Dest::Table { cursor, affinities } => {
                 let (record, rowid) = (self.b.temp(), self.b.temp());
-                self.b.emit(Opcode::MakeRecord, first, n, record);
+                let p4 = affinities.clone().map_or(P4::None, P4::Affinities);
+                self.b.emit4(Opcode::MakeRecord, first, n, record, p4);
                 self.b.emit(Opcode::NewRowid, *cursor, rowid, 0);
                 self.b.emit(Opcode::Insert, *cursor, record, rowid);
                 self.b.p5(iolite_bytecode::p5::APPEND);

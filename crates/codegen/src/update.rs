@@ -107,7 +107,9 @@ impl Codegen<'_> {
         let t = w.target();
         let n = t.table.columns.len();
         let old = Row { rowid: self.b.reg(), first: 0 };
-        self.b.emit(Opcode::Rowid, w.cursors.table, old.rowid, 0);
+        if t.table.has_rowid() {
+            self.b.emit(Opcode::Rowid, w.cursors.table, old.rowid, 0);
+        }
         let rowid = if is_set(c, ROWID) { self.b.reg() } else { old.rowid };
         let new = Row { rowid, first: self.b.regs(n) };
         let place = Place::of_target(w.cursors.table, t);

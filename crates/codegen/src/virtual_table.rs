@@ -88,7 +88,7 @@ impl Codegen<'_> {
         let mut loops = self.open_loops(rows)?;
         let next = self.innermost_next(&loops);
         let first = self.updated_row(t, v, rows)?;
-        self.deliver(&Dest::Table { cursor }, first, width as usize, next)?;
+        self.deliver(&Dest::Table { cursor, affinities: None }, first, width as usize, next)?;
         self.close_loops(&mut loops)?;
         Ok(cursor)
     }

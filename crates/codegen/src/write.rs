@@ -299,6 +299,9 @@ impl Codegen<'_> {
     /// Computes an index's entry into registers; answers the first and how many.
     pub fn index_entry(&mut self, t: &Target, i: &TargetIndex, place: Place) -> Result<(i32, usize)> {
         let n = i.index.columns.len();
+        if let Some(first) = place.entry(t, i) {
+            return Ok((first, n));
+        }
         let first = self.b.regs(n);
         self.at_place(t.id, place, |g| {
             for (k, c) in i.index.columns.iter().enumerate() {
@@ -517,8 +520,12 @@ impl Codegen<'_> {
             let key = P4::Int(t.indexes[k].index.key_len as i64);
             self.b.emit4(Opcode::IdxInsert, w.work.cursors.table, e.record, e.first, key);
             // The count of changes and the hooks are those of a row.
-            let sought = if e.sought { p5::USE_SEEK } else { 0 };
-            self.b.p5(flags & (p5::COUNT_CHANGE | p5::IS_UPDATE) | p5::IS_ROW | sought);
+            let place = match w.change {
+                Some(c) if !c.key_changes => p5::AT_ENTRY,
+                _ if e.sought => p5::USE_SEEK,
+                _ => 0,
+            };
+            self.b.p5(flags & (p5::COUNT_CHANGE | p5::IS_UPDATE) | p5::IS_ROW | place);
         }
         Ok(())
     }

@@ -57,13 +57,25 @@ impl Pager {
         self.table.slot(self.table.find(pgno)?).buf()
     }
 
+    /// Asks memory for where a page is at hand: a hint.
+    #[inline]
+    pub fn ask_for_place(&self, pgno: Pgno) {
+        self.table.ask_for_place(pgno);
+    }
+
+    /// Asks memory for the first bytes of a page, if it is at hand: a hint.
+    #[inline]
+    pub fn ask_for_page(&self, pgno: Pgno) {
+        self.table.ask_for_page(pgno);
+    }
+
     #[inline(never)]
     fn fetch(&mut self, pgno: Pgno) -> Result<Buf> {
         if pgno == 0 || pgno > self.db_size || pgno == self.lock_page() || self.state == State::Open {
             return Err(if self.state == State::Open { Code::Misuse } else { Code::Corrupt }.into());
         }
         self.stats.misses += 1;
-        self.make_room_for(pgno)?;
+        self.make_room()?;
         let name = self.shared_name(pgno)?;
         let known = match (name, &self.share) {
             (Some((era, frame)), Some(share)) => share.get(era, pgno, frame),
@@ -390,24 +402,11 @@ impl Pager {
         self.evict()
     }
 
-    /// Whether `n` more pages from `pgno` on find no room but that of others: the cache is full, or has its first share and does not know
-    /// them.
+    /// Whether `n` more pages that a scan reads from `pgno` on find no room but that of others: the cache is full, or has its first
+    /// share and does not know them.
     pub(crate) fn is_full_for(&self, pgno: Pgno, n: usize) -> bool {
         let held = self.table.len() + n;
         held > self.cache_target || held > first_share(self.page_size) && !self.former.has(pgno)
-    }
-
-    /// Room for a page that is read.
-    pub(crate) fn make_room_for(&mut self, pgno: Pgno) -> Result<()> {
-        if self.kind == Kind::File
-            && self.table.len() < self.cache_target
-            && self.is_full_for(pgno, 1)
-            && let Some(other) = self.table.victim()
-        {
-            self.table.remove(other);
-            self.former.note(other, self.cache_target);
-        }
-        self.make_room()
     }
 
     #[inline(never)]

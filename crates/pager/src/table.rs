@@ -109,6 +109,23 @@ impl PageTable {
         slot.buf.clone()
     }
 
+    /// Asks memory for the slot of a page, or for where its search begins.
+    #[inline]
+    pub fn ask_for_place(&self, pgno: Pgno) {
+        if let Some(slot) = self.slots.get(self.home(pgno)) {
+            prefetch_at(slot as *const Slot as usize);
+        }
+    }
+
+    /// Asks memory for a page: its count, and what is looked at first.
+    #[inline]
+    pub fn ask_for_page(&self, pgno: Pgno) {
+        if let Some(slot) = self.find(pgno).map(|i| &self.slots[i]) {
+            slot.buf.iter().for_each(Buf::prefetch_count);
+            (0..LOOKED_AT).for_each(|line| prefetch_at(slot.place + 64 * line));
+        }
+    }
+
     /// The slot behind a number from [`PageTable::find`].
     #[inline(always)]
     pub fn slot(&self, i: usize) -> &Slot {

@@ -81,7 +81,7 @@ pub fn choose(plan: &StatementPlan, executor: &dyn Executor) -> Result<()> {
         Body::Define(d) => {
             for step in &d.steps {
                 match step {
-                    Step::Collect { query } => c.query(query)?,
+                    Step::Store { query, .. } => c.query(query)?,
                     Step::Empty { rows, .. } => c.modify(rows)?,
                     _ => {}
                 }

@@ -628,7 +628,8 @@ impl<'a> Planner<'a> {
             // Where a RIGHT JOIN follows, a condition of ON does not decide about all rows.
             let partial = t.on.is_some_and(|p| core.sources[p + 1..].iter().any(|s| s.join.right));
             let once = core.sources.is_empty() || !t.expr.changes_by_call();
-            if t.mask == 0 && floor.is_none() && !partial && once {
+            // WHERE decides about the rows without a match, too.
+            if t.mask == 0 && (t.on.is_none() || floor.is_none()) && !partial && once {
                 plan.constant.push(t.expr.clone());
                 continue;
             }

@@ -550,8 +550,13 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
     for t in terms.iter().filter(|t| inner(t)) {
         let Expr::Compare(c) = &t.expr else { continue };
         let (Expr::Column(fixed), value) = (&c.lhs, &c.rhs) else { continue };
-        let known = matches!(value, Expr::Const(_) | Expr::Param(_));
-        if c.op != CmpOp::Eq || c.null_eq || !known || !c.collation.is_binary() {
+        // What IS a value that is not NULL equals it.
+        let known = match value {
+            Expr::Const(v) => !c.null_eq || !v.is_null(),
+            Expr::Param(_) => !c.null_eq,
+            _ => false,
+        };
+        if c.op != CmpOp::Eq || !known || !c.collation.is_binary() {
             continue;
         }
         // Where nothing is converted, 1 equals 1.0, and they are other texts.

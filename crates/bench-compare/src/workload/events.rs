@@ -1,5 +1,5 @@
 //! The wide table of a web analytics service: its questions on iolite, stock SQLite and DuckDB on one thread, warm in turn
-//! and cold in a process of its own. Answers are compared with stock's, the order of their rows included; DuckDB's by
+//! and cold in a process of its own, without and with columns in the sidecar. Answers are compared with stock's, the order of their rows included; DuckDB's by
 //! their number, since orders with ties are its own.
 //!
 //! The tables are kept among the benchmarks' files and used again: `--fresh` makes them anew, `--drop` removes them.
@@ -131,20 +131,61 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
         eprintln!("  geometric mean, {}: {:.2}", s.name, stats::geometric(&middle[k]));
     }
     let there: Vec<(String, PathBuf)> = seats.into_iter().map(|s| (s.name, s.path)).collect();
-    for (i, q) in list.iter().filter(|(i, _)| cold > 0 && right.contains(i)) {
-        let t = in_turn(there.len(), cold, |k, _| {
-            let path = there[k].1.to_string_lossy().into_owned();
-            let out = again(&["events".into(), there[k].0.clone(), path, i.to_string(), rows.to_string()])?;
-            out.trim().parse::<f64>().map_err(|_| out.into())
-        })?;
-        let medians = t.iter().map(|s| format!("{:10.2}", stats::summary(s).median)).collect::<String>();
-        eprintln!("  {:28} {medians} cold", q.name);
-        for (k, samples) in t.into_iter().enumerate() {
-            run.less(&q.name, "cold process", &there[k].0, "ms", samples);
+    let asked: Vec<&(usize, Question)> = list.iter().filter(|(i, _)| right.contains(i)).collect();
+    if cold > 0 {
+        cold_runs(run, &asked, &there, (rows, cold), "cold process")?;
+        let beside: Vec<_> = there.iter().filter(|t| t.0 == "iolite" || t.0 == "duckdb").cloned().collect();
+        if let Some((_, path)) = there.iter().find(|t| t.0 == "iolite") {
+            keep_columns(&asked, path)?;
+            let done = cold_runs(run, &asked, &beside, (rows, cold), "cold process, columns in the sidecar");
+            open("iolite", path)?.batch("PRAGMA column_cache = memory")?;
+            done?;
         }
     }
     if o.has("drop") {
         there.iter().for_each(|t| cases::remove(&t.1));
+    }
+    Ok(())
+}
+
+/// Each question in processes of its own, in turn.
+fn cold_runs(
+    run: &mut Run,
+    asked: &[&(usize, Question)],
+    seats: &[(String, PathBuf)],
+    (rows, turns): (u64, usize),
+    state: &str,
+) -> Result<()> {
+    let mut middle = vec![vec![]; seats.len()];
+    for (i, q) in asked {
+        let t = in_turn(seats.len(), turns, |k, _| {
+            let path = seats[k].1.to_string_lossy().into_owned();
+            let out = again(&["events".into(), seats[k].0.clone(), path, i.to_string(), rows.to_string()])?;
+            out.trim().parse::<f64>().map_err(|_| out.into())
+        })?;
+        let medians: Vec<f64> = t.iter().map(|s| stats::summary(s).median).collect();
+        let shown = medians.iter().map(|m| format!("{m:10.2}")).collect::<String>();
+        eprintln!("  {:28} {shown} {state}", q.name);
+        for (k, samples) in t.into_iter().enumerate() {
+            middle[k].push(medians[k]);
+            run.less(&q.name, state, &seats[k].0, "ms", samples);
+        }
+    }
+    for (k, s) in seats.iter().enumerate() {
+        run.less("geometric mean", state, &s.0, "ms", vec![stats::geometric(&middle[k])]);
+        eprintln!("  geometric mean, {}, {state}: {:.2}", s.0, stats::geometric(&middle[k]));
+    }
+    Ok(())
+}
+
+/// Puts the columns of all questions into the file beside the database.
+fn keep_columns(asked: &[&(usize, Question)], path: &Path) -> Result<()> {
+    let db = open("iolite", path)?;
+    db.batch("PRAGMA column_cache = persist")?;
+    for (_, q) in asked {
+        // The first run of some is left to rows.
+        db.rows(&q.sql)?;
+        db.rows(&q.sql)?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::expr::text::Test;
 use crate::expr::{Eval, Ex, Row};
 use crate::kernel::{self, Bits, Selection, Slice};
 use crate::store::Part;
-use crate::store::chunk::{Chunk, Codes, Data, Field};
+use crate::store::chunk::{Chunk, Codes, Data, Field, Nulls};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_value::{Affinity, Value};
@@ -257,11 +257,15 @@ impl Pred {
                 let Data::Real { values, nulls } = &part.cols[*col].data else {
                     return Err(Code::Internal.into());
                 };
-                sel.retain(|i| {
-                    let v = values[from + i];
-                    let ok = (v > *lo || *lo_in && v == *lo) && (v < *hi || *hi_in && v == *hi);
-                    ok && nulls.as_ref().is_none_or(|n| !n.has(from + i))
-                });
+                // Where a bound is left out, the next real is in.
+                let (least, most) =
+                    (if *lo_in { *lo } else { lo.next_up() }, if *hi_in { *hi } else { hi.next_down() });
+                if !lo_in && *lo == f64::INFINITY || !hi_in && *hi == f64::NEG_INFINITY {
+                    sel.clear();
+                    return Ok(());
+                }
+                kernel::range_f64(&values[span], least, most, sel);
+                keep_known(nulls.as_ref(), from, sel);
                 Ok(())
             }
             Pred::Text { col, test, ex } => {
@@ -354,7 +358,20 @@ fn int_in_range(c: &Chunk, span: Range<usize>, lo: i64, hi: i64, not: bool, sel:
         kernel::range(slice(codes, &span), lo, hi, sel);
         return;
     }
+    if let Data::Wide { values, nulls } = &c.data
+        && !not
+    {
+        kernel::range_i64(&values[span], lo, hi, sel);
+        return keep_known(nulls.as_ref(), from, sel);
+    }
     sel.retain(|i| c.int(from + i).is_some_and(|v| (lo <= v && v <= hi) != not));
+}
+
+/// Keeps the rows that are not NULL; the block begins at row `from` of the chunk.
+fn keep_known(nulls: Option<&Nulls>, from: usize, sel: &mut Selection) {
+    if let Some(nulls) = nulls {
+        sel.retain(|i| !nulls.has(from + i));
+    }
 }
 
 /// Selects the rows whose integer, less `base`, is in a set.

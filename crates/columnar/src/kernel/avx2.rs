@@ -12,7 +12,7 @@ const RUNS: usize = BLOCK / 64;
 /// The kernels, if this machine can run them.
 pub fn table() -> Option<Table> {
     let can = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt");
-    can.then_some(Table { range, member, positions, narrow })
+    can.then_some(Table { range, range_i64, range_f64, member, positions, narrow })
 }
 
 fn narrow(a: &mut Mask, b: &Mask) -> usize {
@@ -197,6 +197,52 @@ unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahe
     };
     // SAFETY: the same features.
     unsafe { by_runs(c, out, ahead, whole, |v| (lo..=hi).contains(&v)) }
+}
+
+fn range_i64(values: &[i64], lo: i64, hi: i64, out: &mut Mask, ahead: &mut Ahead) {
+    #[target_feature(enable = "avx2")]
+    fn each(values: &[i64], lo: i64, hi: i64, out: &mut Mask, ahead: &mut Ahead) {
+        let (low, high) = (_mm256_set1_epi64x(lo), _mm256_set1_epi64x(hi));
+        let whole = |run: &[i64; 64]| {
+            by_fours(|at| {
+                // SAFETY: four values are read from one of the sixteenths of an array of 64.
+                let v = unsafe { _mm256_loadu_si256(run.as_ptr().add(at).cast()) };
+                let out = _mm256_or_si256(_mm256_cmpgt_epi64(low, v), _mm256_cmpgt_epi64(v, high));
+                !_mm256_movemask_pd(_mm256_castsi256_pd(out))
+            })
+        };
+        // SAFETY: the same features.
+        unsafe { by_runs(values, out, ahead, whole, |v| (lo..=hi).contains(&v)) }
+    }
+    out.fill(0);
+    // SAFETY: `table` hands this out only where the features are there.
+    unsafe { each(values, lo, hi, out, ahead) }
+}
+
+fn range_f64(values: &[f64], lo: f64, hi: f64, out: &mut Mask, ahead: &mut Ahead) {
+    #[target_feature(enable = "avx2")]
+    fn each(values: &[f64], lo: f64, hi: f64, out: &mut Mask, ahead: &mut Ahead) {
+        let (low, high) = (_mm256_set1_pd(lo), _mm256_set1_pd(hi));
+        let whole = |run: &[f64; 64]| {
+            by_fours(|at| {
+                // SAFETY: four values are read from one of the sixteenths of an array of 64.
+                let v = unsafe { _mm256_loadu_pd(run.as_ptr().add(at)) };
+                let below = _mm256_cmp_pd::<_CMP_LE_OQ>(v, high);
+                _mm256_movemask_pd(_mm256_and_pd(_mm256_cmp_pd::<_CMP_LE_OQ>(low, v), below))
+            })
+        };
+        // SAFETY: the same features.
+        unsafe { by_runs(values, out, ahead, whole, |v| (lo..=hi).contains(&v)) }
+    }
+    out.fill(0);
+    // SAFETY: `table` hands this out only where the features are there.
+    unsafe { each(values, lo, hi, out, ahead) }
+}
+
+/// The bits of 64 values, of which `four` tells those of four each.
+#[inline(always)]
+fn by_fours(four: impl Fn(usize) -> i32) -> u64 {
+    (0..16).fold(0, |word, k| word | ((four(4 * k) & 15) as u64) << (4 * k))
 }
 
 /// Marks the codes that are in a set of numbers below 256.

@@ -16,7 +16,14 @@ pub fn table() -> Option<Table> {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("popcnt");
-    can.then_some(Table { range: range::<WITHOUT>, member: member::<WITHOUT>, positions, narrow })
+    can.then_some(Table {
+        range: range::<WITHOUT>,
+        range_i64,
+        range_f64,
+        member: member::<WITHOUT>,
+        positions,
+        narrow,
+    })
 }
 
 /// The kernels that permute bytes and compress words, if this machine can run them.
@@ -145,6 +152,44 @@ unsafe fn range_u32(c: &[u32], lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahe
             let m = _mm512_mask_cmple_epu32_mask(valid, _mm512_sub_epi32(v, low), span);
             *word |= (m as u64) << (16 * part);
         }
+    }
+}
+
+fn range_i64(values: &[i64], lo: i64, hi: i64, out: &mut Mask, ahead: &mut Ahead) {
+    #[target_feature(enable = "avx512f")]
+    fn eight(values: &[i64], lo: i64, hi: i64) -> u8 {
+        let valid = first(values.len()) as u8;
+        // SAFETY: only lanes that lie in the slice are loaded.
+        let v = unsafe { _mm512_maskz_loadu_epi64(valid, values.as_ptr()) };
+        let above = _mm512_mask_cmpge_epi64_mask(valid, v, _mm512_set1_epi64(lo));
+        _mm512_mask_cmple_epi64_mask(above, v, _mm512_set1_epi64(hi))
+    }
+    // SAFETY: `table` hands this out only where the features are there.
+    by_eights(values, out, ahead, |v| unsafe { eight(v, lo, hi) })
+}
+
+fn range_f64(values: &[f64], lo: f64, hi: f64, out: &mut Mask, ahead: &mut Ahead) {
+    #[target_feature(enable = "avx512f")]
+    fn eight(values: &[f64], lo: f64, hi: f64) -> u8 {
+        let valid = first(values.len()) as u8;
+        // SAFETY: only lanes that lie in the slice are loaded.
+        let v = unsafe { _mm512_maskz_loadu_pd(valid, values.as_ptr()) };
+        let above = _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(valid, _mm512_set1_pd(lo), v);
+        _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(above, v, _mm512_set1_pd(hi))
+    }
+    // SAFETY: `table` hands this out only where the features are there.
+    by_eights(values, out, ahead, |v| unsafe { eight(v, lo, hi) })
+}
+
+/// Marks the values that `eight` tells of up to eight each.
+#[inline(always)]
+fn by_eights<T>(values: &[T], out: &mut Mask, ahead: &mut Ahead, eight: impl Fn(&[T]) -> u8) {
+    assert!(values.len() <= BLOCK);
+    out.fill(0);
+    let lines = ahead.in_each(RUNS);
+    for (run, word) in values.chunks(64).zip(out) {
+        ahead.fetch(lines);
+        *word = run.chunks(8).enumerate().fold(0, |word, (k, v)| word | (eight(v) as u64) << (8 * k));
     }
 }
 

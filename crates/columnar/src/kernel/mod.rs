@@ -252,6 +252,26 @@ pub(crate) fn range(codes: Slice<'_>, lo: u32, hi: u32, sel: &mut Selection) {
     sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len, &mut sel.ahead);
 }
 
+/// Keeps the rows whose integer is in `lo..=hi`.
+pub(crate) fn range_i64(values: &[i64], lo: i64, hi: i64, sel: &mut Selection) {
+    assert!(values.len() == sel.rows);
+    if !sel.dense() {
+        return sel.retain(|i| lo <= values[i] && values[i] <= hi);
+    }
+    (table().range_i64)(values, lo, hi, &mut sel.scratch, &mut sel.ahead);
+    sel.narrow();
+}
+
+/// Keeps the rows whose real is in `lo..=hi`.
+pub(crate) fn range_f64(values: &[f64], lo: f64, hi: f64, sel: &mut Selection) {
+    assert!(values.len() == sel.rows);
+    if !sel.dense() {
+        return sel.retain(|i| lo <= values[i] && values[i] <= hi);
+    }
+    (table().range_f64)(values, lo, hi, &mut sel.scratch, &mut sel.ahead);
+    sel.narrow();
+}
+
 /// Keeps the rows whose code, `shift` added, is in a set.
 pub(crate) fn member(codes: Slice<'_>, shift: i64, set: &Bits, sel: &mut Selection) {
     assert!(codes.len() == sel.rows);
@@ -266,6 +286,8 @@ pub(crate) fn member(codes: Slice<'_>, shift: i64, set: &Bits, sel: &mut Selecti
 /// The kernels of one vector unit.
 struct Table {
     range: fn(Slice<'_>, u32, u32, &mut Mask, &mut Ahead),
+    range_i64: fn(&[i64], i64, i64, &mut Mask, &mut Ahead),
+    range_f64: fn(&[f64], f64, f64, &mut Mask, &mut Ahead),
     /// `false`: this form has no kernel of its own.
     member: fn(Slice<'_>, i64, &Bits, &mut Mask, &mut Ahead) -> bool,
     positions: fn(&Mask, usize, &mut Positions),
@@ -275,6 +297,8 @@ struct Table {
 
 const PLAIN: Table = Table {
     range: scalar::range,
+    range_i64: scalar::between,
+    range_f64: scalar::between,
     member: |_, _, _, _, _| false,
     positions: scalar::positions,
     narrow: scalar::narrow,
@@ -384,6 +408,48 @@ mod tests {
                         true
                     });
                     assert_eq!(got, Some(want.clone()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_select_the_wide_numbers_that_lie_between() {
+        for n in [0, 1, 3, 4, 5, 8, 63, 64, 65, 130, 1000, BLOCK] {
+            let mut ints: Vec<i64> =
+                numbers(n, u32::MAX).iter().map(|v| (*v as i64 - (1 << 31)) << 31).collect();
+            ints.iter_mut().step_by(7).for_each(|v| *v = [i64::MIN, i64::MAX, 0, -1, 5][*v as usize % 5]);
+            let mut reals: Vec<f64> = ints.iter().map(|v| *v as f64 / 1e9).collect();
+            reals
+                .iter_mut()
+                .step_by(5)
+                .for_each(|v| *v = [f64::NEG_INFINITY, -0.0, 0.0, 5e-324][v.to_bits() as usize % 4]);
+            let some = || Ahead::new();
+            for (lo, hi) in
+                [(0, 0), (5, 5), (-1, i64::MAX), (i64::MIN, -1), (i64::MIN, i64::MAX), (3, 2), (-9, 1 << 40)]
+            {
+                let want: Vec<u16> =
+                    (0..n).filter(|i| (lo..=hi).contains(&ints[*i])).map(|i| i as u16).collect();
+                assert_eq!(selected(n, |s| range_i64(&ints, lo, hi, s)), want);
+                for t in tables() {
+                    let got = marked(&t, n, |m| {
+                        (t.range_i64)(&ints, lo, hi, m, &mut some());
+                        true
+                    });
+                    assert_eq!(got, Some(want.clone()), "{n} {lo} {hi}");
+                }
+            }
+            let inf = f64::INFINITY;
+            for (lo, hi) in [(0.0, 0.0), (5e-324, inf), (-inf, -0.0), (-inf, -inf), (1.0, 0.5), (-3.5, 1e9)] {
+                let want: Vec<u16> =
+                    (0..n).filter(|i| (lo..=hi).contains(&reals[*i])).map(|i| i as u16).collect();
+                assert_eq!(selected(n, |s| range_f64(&reals, lo, hi, s)), want);
+                for t in tables() {
+                    let got = marked(&t, n, |m| {
+                        (t.range_f64)(&reals, lo, hi, m, &mut some());
+                        true
+                    });
+                    assert_eq!(got, Some(want.clone()), "{n} {lo} {hi}");
                 }
             }
         }

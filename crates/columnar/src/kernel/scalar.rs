@@ -35,6 +35,18 @@ pub fn range(codes: Slice<'_>, lo: u32, hi: u32, out: &mut Mask, ahead: &mut Ahe
     }
 }
 
+/// Marks the values in `lo..=hi`.
+pub fn between<T: Copy + PartialOrd>(values: &[T], lo: T, hi: T, out: &mut Mask, ahead: &mut Ahead) {
+    let n = ahead.in_each(1);
+    ahead.fetch(n);
+    out.fill(0);
+    for (word, run) in out.iter_mut().zip(values.chunks(64)) {
+        for (i, v) in run.iter().enumerate() {
+            *word |= ((lo <= *v) as u64 & (*v <= hi) as u64) << i;
+        }
+    }
+}
+
 /// The positions of the bits.
 pub fn positions(mask: &Mask, _rows: usize, out: &mut Positions) {
     let mut n = 0;

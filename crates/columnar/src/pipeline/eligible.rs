@@ -81,5 +81,5 @@ fn is_plain(q: &FromPlan) -> bool {
 /// Whether rows have to meet a condition.
 fn tests(c: &CorePlan) -> bool {
     let all = |l: &Level| matches!(l.access, Access::Scan { .. } | Access::IndexScan { .. });
-    !c.constant.is_empty() || c.levels.iter().any(|l| !l.on.is_empty() || !l.filter.is_empty() || !all(l))
+    c.levels.iter().any(|l| !l.on.is_empty() || !l.filter.is_empty() || !all(l))
 }

@@ -276,12 +276,7 @@ impl IndexBuild<'_, '_> {
             rows = likely.min(self.entries);
         }
         rows *= self.fan;
-        if lo.is_some() {
-            rows *= cost::RANGE;
-        }
-        if hi.is_some() {
-            rows *= cost::RANGE;
-        }
+        rows *= share_of_range(self.terms, bounds);
         if self.not_null.is_some() {
             rows *= cost::RESIDUAL;
         }

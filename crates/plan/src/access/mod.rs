@@ -383,8 +383,8 @@ impl Accesses<'_> {
                     row: None,
                 })
             };
-            let share =
-                if lo.is_some() { cost::RANGE } else { 1.0 } * if hi.is_some() { cost::RANGE } else { 1.0 };
+            let ends: Vec<usize> = lo.iter().chain(&hi).map(|x| x.0).collect();
+            let share = share_of_range(terms, &ends);
             let mut c = self.scan(i, rows * share, rows * share * cost::TABLE_ROW + cost::seek(rows));
             c.needs = needs;
             c.access = Access::RowidRange { lo: bound(lo), hi: bound(hi), reverse: false };
@@ -711,4 +711,11 @@ fn only_one_row(out: &mut Vec<Candidate>) -> bool {
     out.swap(0, k);
     out.truncate(1);
     true
+}
+
+/// How much of the rows lies within a range whose ends these terms say.
+fn share_of_range(terms: &[Term], ends: &[usize]) -> f64 {
+    // A BETWEEN says both.
+    let both = matches!(ends, [a, b] if a == b);
+    ends.iter().map(|n| terms[*n].truth.filter(|_| !both).unwrap_or(cost::RANGE)).product()
 }

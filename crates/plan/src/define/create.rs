@@ -110,11 +110,12 @@ impl Compiler<'_> {
         let t = Rc::new(table_of_text(&sql)?);
         let mut query = Box::new(SelectPlan::with_one_arm());
         Planner::after(self.env, b, nested).select_into(&mut bound, &mut query)?;
-        // The query runs first, so that it sees the schema as it was.
-        let mut steps = vec![Step::Collect { query }];
+        let mut steps = Vec::new();
         self.make_table(db, &t, sql, &mut steps);
+        // The query runs before the schema changes. One that reads the schema table finds the place that is reserved there.
         let affinities = t.columns.iter().map(|c| c.affinity).collect();
-        steps.push(Step::StoreCollected { db, tree: 0, affinities });
+        let at = steps.iter().position(|s| matches!(s, Step::AddRow { .. })).unwrap_or(steps.len());
+        steps.splice(at..at, [Step::ReserveRow { db }, Step::Store { query, db, tree: 0, affinities }]);
         self.undo = true;
         Ok(steps)
     }

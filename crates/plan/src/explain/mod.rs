@@ -101,7 +101,7 @@ pub fn explain(plan: &StatementPlan, triggers: bool) -> Lines {
         Body::Define(d) => {
             for step in &d.steps {
                 match step {
-                    Step::Collect { query } => t.query(query),
+                    Step::Store { query, .. } => t.query(query),
                     Step::Empty { rows, .. } => t.modify(rows),
                     _ => {}
                 }

@@ -1,6 +1,6 @@
 //! What DELETE does, and what REPLACE does to the rows in its way; which tables may be written at all.
 
-use super::update::{all_columns, key_columns};
+use super::update::{all_columns, is_key_order, key_columns};
 use crate::bind::{Delete, Target, TargetIndex};
 use crate::bound::Expr;
 use crate::compiler::Compiler;
@@ -130,16 +130,11 @@ fn delete_pass(t: &Target, found: &CorePlan, removal: &Removal, returned: bool) 
         Access::Scan { .. } | Access::RowidRange { .. } => true,
         // The loop runs on the cursor that deletes the index's entries.
         Access::Index(a) => a.eq.iter().all(|e| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull)),
-        Access::RowidEq { .. }
-        | Access::IndexScan { .. }
-        | Access::Or(_)
-        | Access::Auto { .. }
-        | Access::Virtual { .. } => false,
+        Access::IndexScan { index, .. } => is_key_order(t, index),
+        Access::RowidEq { .. } | Access::Or(_) | Access::Auto { .. } | Access::Virtual { .. } => false,
     };
     Pass::KeysFirst(if !removal.is_plain() {
         Why::Triggers
-    } else if !t.table.has_rowid() {
-        Why::NoRowid
     } else if returned {
         Why::Returning
     } else if level.filter.iter().any(has_subquery) {

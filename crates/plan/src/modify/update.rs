@@ -111,9 +111,9 @@ impl Compiler<'_> {
         }
         let mut after = self.key_actions(t, &Event::Update(changed.clone()), p)?;
         let watched = !fired.is_empty() || !after.is_empty() || returned;
-        let old = self.old_row(t, &sets, &changed, key_changes, &touched, watched);
-        after.extend(self.actions(t, &fired, TriggerTime::After, or)?);
         let reseeks = replaces(t, or) || key_changes;
+        let old = self.old_row(t, &sets, &changed, key_changes, &touched, watched, reseeks);
+        after.extend(self.actions(t, &fired, TriggerTime::After, or)?);
         Ok(Change { sets, changed, key_changes, touched, old, typed_early, before, tests, reseeks, after })
     }
 
@@ -128,12 +128,17 @@ impl Compiler<'_> {
         key_changes: bool,
         touched: &[bool],
         watched: bool,
+        reseeks: bool,
     ) -> OldRow {
         const WORTH: usize = 8;
-        if !t.table.has_rowid() || watched {
+        // The tests of other indexes ask for the old key.
+        let own_key =
+            key_changes || t.calls_out || t.indexes.iter().zip(touched).any(|(i, x)| *x && !i.is_table);
+        if watched || !t.table.has_rowid() && (own_key || reseeks) {
             return OldRow::Whole;
         }
-        let patched = !key_changes
+        let patched = t.table.has_rowid()
+            && !key_changes
             && t.generated.is_empty()
             && t.table.storage.len() >= sets.len() + WORTH
             && !touched.contains(&true)
@@ -250,8 +255,6 @@ fn update_pass(
         Why::Replace
     } else if nested || level.is_some_and(|l| l.filter.iter().any(has_subquery)) {
         Why::NestedQuery
-    } else if !t.table.has_rowid() {
-        Why::NoRowid
     } else if returned {
         Why::Returning
     } else if !level.is_some_and(|l| is_safe(&l.access, t, &change.touched)) {
@@ -278,14 +281,18 @@ fn is_safe(a: &Access, t: &Target, touched: &[bool]) -> bool {
         }
         Access::Index(i) => {
             let own = t.indexes.iter().position(|x| Rc::ptr_eq(&x.index, &i.index));
-            own.is_some_and(|k| !touched[k]) && !i.eq.iter().any(|e| matches!(e, EqTerm::InSelect(..)))
+            // Entries of the key's own index stay where they are: the key does not change.
+            own.is_some_and(|k| !touched[k] || t.indexes[k].is_table)
+                && !i.eq.iter().any(|e| matches!(e, EqTerm::InSelect(..)))
         }
-        Access::RowidEq { .. }
-        | Access::IndexScan { .. }
-        | Access::Or(_)
-        | Access::Auto { .. }
-        | Access::Virtual { .. } => false,
+        Access::IndexScan { index, .. } => is_key_order(t, index),
+        Access::RowidEq { .. } | Access::Or(_) | Access::Auto { .. } | Access::Virtual { .. } => false,
     }
+}
+
+/// Whether an index is the tree of a table without rowids itself.
+pub(super) fn is_key_order(t: &Target, index: &Rc<iolite_catalog::Index>) -> bool {
+    t.indexes.iter().any(|i| i.is_table && Rc::ptr_eq(&i.index, index))
 }
 
 /// Whether rows that are collected first can be changed in the order in which they are found: neither does that order

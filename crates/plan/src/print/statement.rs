@@ -395,12 +395,10 @@ impl Printer {
             Step::FillIndex { target, .. } => {
                 self.line(format_args!("fill index {}", target.indexes[0].index.name));
             }
-            Step::Collect { query } => {
-                self.line("collect rows");
+            Step::ReserveRow { db } => self.line(format_args!("reserve a row of schema {db}")),
+            Step::Store { query, tree, .. } => {
+                self.line(format_args!("store rows in tree {tree}"));
                 self.deeper(|p| p.query(query));
-            }
-            Step::StoreCollected { tree, .. } => {
-                self.line(format_args!("store collected rows in tree {tree}"));
             }
             Step::Empty { rows, .. } => {
                 self.line("empty the table, for foreign keys");
@@ -436,7 +434,6 @@ impl Display for Why {
             Why::KeyChanges => "the key changes",
             Why::Replace => "REPLACE may delete others",
             Why::NestedQuery => "a nested query may see the change",
-            Why::NoRowid => "the table has no rowid",
             Why::Returning => "RETURNING comes after all changes",
             Why::Access => "the order of the rows changes with them",
             Why::View => "a view has no rows of its own",

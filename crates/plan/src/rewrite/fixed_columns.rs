@@ -22,6 +22,10 @@ pub fn conclude(core: &mut Core) {
     if core.filter.len() < 2 || core.sources.iter().any(|s| s.join.right) {
         return;
     }
+    if null_yet_compared(core) {
+        core.filter.push(Filter { expr: Expr::int(0), on: None });
+        return;
+    }
     let mut fixed: Vec<(usize, Fixed)> = Vec::new();
     for (k, f) in core.filter.iter().enumerate().filter(|(_, f)| f.on.is_none()) {
         if let Some(one) = fixed_by(&f.expr)
@@ -63,6 +67,22 @@ pub fn conclude(core: &mut Core) {
     more.into_iter().for_each(|f| core.filter.push(f));
 }
 
+/// Whether a column is to be NULL, and to compare with something: no row has both.
+fn null_yet_compared(core: &Core) -> bool {
+    let conditions = || core.filter.iter().filter(|f| f.on.is_none()).map(|f| &f.expr);
+    let null = |e: &Expr| match e {
+        Expr::IsNull(e) => match &**e {
+            Expr::Column(c) => Some(c.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    conditions().filter_map(null).any(|c| {
+        let is = |e: &Expr| matches!(e, Expr::Column(k) if is_column(k, &c));
+        conditions().any(|e| matches!(e, Expr::Compare(x) if !x.null_eq && (is(&x.lhs) || is(&x.rhs))))
+    })
+}
+
 /// Whether numbers that are equal are the same to this condition.
 fn compares_numbers(e: &Expr) -> bool {
     match e {
@@ -77,7 +97,8 @@ fn compares_numbers(e: &Expr) -> bool {
 /// The column that a condition fixes.
 fn fixed_by(e: &Expr) -> Option<Fixed> {
     let Expr::Compare(c) = e else { return None };
-    if c.op != CmpOp::Eq || c.null_eq || !c.collation.is_binary() {
+    // What IS a value that is not NULL equals it: NULL fixes nothing below.
+    if c.op != CmpOp::Eq || !c.collation.is_binary() {
         return None;
     }
     let (column, value) = match (&c.lhs, &c.rhs) {

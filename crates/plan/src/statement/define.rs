@@ -44,19 +44,21 @@ pub enum Step {
         /// The new tree; none: the one that the catalog knows, which is emptied first.
         tree: Option<usize>,
     },
-    /// The rows of a query are collected.
-    Collect {
+    /// The next row of the schema table has its place from here on, and is all NULL until it is added.
+    ReserveRow {
+        /// The database.
+        db: usize,
+    },
+    /// The rows of a query go into a new table.
+    Store {
         /// The query.
         query: Box<SelectPlan>,
-    },
-    /// The collected rows go into the new table.
-    StoreCollected {
         /// The database.
         db: usize,
         /// The table's tree.
         tree: usize,
         /// The affinities of its columns.
-        affinities: Vec<Affinity>,
+        affinities: Rc<[Affinity]>,
     },
     /// The rows of a table that is to be dropped go one by one, for foreign keys to hear of it. It fails if that violates an
     /// immediate one.

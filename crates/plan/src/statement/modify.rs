@@ -91,8 +91,6 @@ pub enum Why {
     Replace,
     /// A nested query may read the table.
     NestedQuery,
-    /// The table has no rowid.
-    NoRowid,
     /// RETURNING yields after all changes.
     Returning,
     /// The rows are found in an order that the change disturbs.
