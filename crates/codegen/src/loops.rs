@@ -50,6 +50,8 @@ pub(crate) struct Open {
     done: Option<Label>,
     /// How the loop closes.
     pub step: Step,
+    /// So many fields of the index make a result: behind a row that gave one the next that differs is sought.
+    passes: usize,
     /// Loops over the values of IN, outermost first; a skip-scan is the outermost.
     pub ins: Vec<InLoop>,
     /// The LEFT JOIN's flag, and where a row of NULLs enters.
@@ -88,6 +90,7 @@ impl Open {
             exit: g.b.label(),
             done: None,
             step: Step::Once,
+            passes: 0,
             ins: Vec::new(),
             left: None,
             right: None,
@@ -179,6 +182,9 @@ impl Codegen<'_> {
             }
         }
         self.scan_backwards = former;
+        if let Some(l) = out.levels.last_mut() {
+            l.passes = c.passes;
+        }
         Ok(out)
     }
 
@@ -279,7 +285,23 @@ impl Codegen<'_> {
         }
     }
 
+    /// From a row that gave a result to the next that differs in the first fields of the loop's index.
+    fn seek_beyond(&mut self, fields: usize, cursor: i32, (step, top): (Opcode, usize), exit: Label) {
+        let first = self.b.regs(fields);
+        for k in 0..fields as i32 {
+            self.b.emit(Opcode::Column, cursor, k, first + k);
+        }
+        let seek = if step == Opcode::Prev { Opcode::SeekLT } else { Opcode::SeekGT };
+        self.b.jump4(seek, cursor, exit, first, P4::Int(fields as i64));
+        self.b.emit(Opcode::Goto, 0, top as i32, 0);
+    }
+
     pub(crate) fn close_level(&mut self, l: Open) -> Result<()> {
+        if l.passes > 0
+            && let Step::Next { op, cursor, top } = l.step
+        {
+            self.seek_beyond(l.passes, cursor, (op, top), l.exit);
+        }
         if let Some(done) = l.done {
             self.b.place(done);
             self.b.jump(Opcode::Goto, 0, l.exit, 0);

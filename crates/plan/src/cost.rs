@@ -62,6 +62,9 @@ pub const SCAN_PENALTY: f64 = 1.0;
 /// `optoverview`, section 6).
 pub const SKIPPED_ROWS: f64 = 18.0;
 
+/// Seeking the next of the distinct results pays where so many entries have each alike.
+pub const PASSED_ROWS: f64 = 12.0;
+
 /// A seek of a skip-scan: the next value is sought as well.
 pub const SKIP: f64 = 1.4;
 

@@ -2,7 +2,10 @@
 //!
 //! Likewise for the one aggregate with DISTINCT. What this does not know: the paths that might deliver such an order (`join_order`).
 
+use crate::access::Candidate;
 use crate::bound::*;
+use crate::cost;
+use crate::plan::{Access, EqTerm};
 use crate::terms::{Op, Term};
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_value::Collation;
@@ -25,6 +28,35 @@ pub(crate) fn argument(core: &Core) -> Option<&Expr> {
         (a, None) if a.order_by.is_empty() => a.args.first(),
         _ => None,
     }
+}
+
+/// How many fields of the only loop's index make a result, where so many entries have each alike that the next is better sought
+/// than reached row by row; 0: not so.
+pub(crate) fn fields_to_pass(core: &Core, loops: &[Candidate]) -> usize {
+    let [c] = loops else { return 0 };
+    let single = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
+    let (index, fixed) = match &c.access {
+        Access::IndexScan { index, .. } => (index, 0),
+        Access::Index(a) if a.eq.iter().all(single) => (&a.index, a.eq.len()),
+        _ => return 0,
+    };
+    let source = core.sources[c.source].id;
+    let mut fields = fixed;
+    for e in core.result.iter() {
+        let Expr::Column(column) = e.without_collate() else { return 0 };
+        if column.table != source {
+            return 0;
+        }
+        if c.constant.contains(&column.column) {
+            continue;
+        }
+        let is = |s: &ColumnSource| matches!(s, ColumnSource::Column(k) if *k as i32 == column.column);
+        let Some(at) = index.columns.iter().position(|c| is(&c.source)) else { return 0 };
+        fields = fields.max(at + 1);
+    }
+    let stat = index.stat.borrow();
+    let alike = stat.rows.get(fields).copied().unwrap_or(1.0);
+    if stat.measured && alike >= cost::PASSED_ROWS { fields } else { 0 }
 }
 
 /// Whether no two rows give the same result: it holds a whole key of the only table, as far as the key is not the same in all

@@ -153,6 +153,9 @@ pub struct CorePlan {
     pub delivered: usize,
     /// What comes out.
     pub result: Few<Expr>,
+    /// So many fields of the only loop's index make a result: from a row that gives one, the loop seeks the next that differs in them.
+    /// 0: it goes on row by row.
+    pub passes: usize,
     /// Directions in which the keys of hashed groups are to be sorted (GROUP BY and ORDER BY as one).
     pub group_desc: Vec<bool>,
     /// The first row decides: `min` or `max` over loops in that order.

@@ -302,6 +302,7 @@ impl<'a> Planner<'a> {
         };
         if path.adjacent {
             plan.distinct = Distinct::Adjacent;
+            plan.passes = distinct::fields_to_pass(core, &path.loops);
         }
         plan.arguments_adjacent = path.arguments;
         if core.distinct && windows.is_empty() && path.loops.iter().all(|c| c.one_row) {

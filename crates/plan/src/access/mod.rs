@@ -269,12 +269,8 @@ impl Accesses<'_> {
         }
         if forced.is_none() {
             self.or_access(i, table, rows, out)?;
-            let has_key = out.iter().any(|c| c.one_row);
             if rows > 10.0 && s.indexed != ast::Indexed::Not {
                 self.auto_index(i, rows, false, out);
-                // What a constant finds is thought to be few rows, for which nothing speaks: some other table would be put before
-                // it, only for it to be sought.
-                out.retain(|c| !(has_key && c.needs == 0 && matches!(c.access, Access::Auto { .. })));
                 without_needless(out);
             }
         }
@@ -700,9 +696,10 @@ fn without_needless(out: &mut Vec<Candidate>) {
         !passed_over && a.eq.iter().any(|e| matches!(e, EqTerm::Eq { .. }))
     };
     let there: Vec<Mask> = out.iter().filter(|c| sought(c)).map(|c| c.needs).collect();
-    out.retain(|c| {
-        !matches!(c.access, Access::Auto { .. }) || !there.iter().any(|needs| needs & !c.needs == 0)
-    });
+    // What a constant finds is thought to be few rows, for which nothing speaks: some other table would be put before it, only for
+    // it to be sought.
+    let needless = |c: &Candidate| there.iter().any(|needs| c.needs == 0 || needs & !c.needs == 0);
+    out.retain(|c| !matches!(c.access, Access::Auto { .. }) || !needless(c));
 }
 
 /// Nothing is better than one row whose key is known from the start: if there is such a candidate, the others go.

@@ -142,6 +142,9 @@ impl Printer {
         }
         match c.distinct {
             Distinct::No | Distinct::Unique => {}
+            Distinct::Adjacent if c.passes > 0 => {
+                self.line(format_args!("the next of {} fields of the index is sought", c.passes));
+            }
             Distinct::Adjacent => self.line("equal results next to each other"),
             Distinct::Set => self.line("distinct"),
         }
