@@ -93,6 +93,11 @@ impl Btree {
         self.0.pager.borrow().journal_mode()
     }
 
+    /// Whether the write transaction has changed anything yet.
+    pub fn has_changed(&self) -> bool {
+        self.0.pager.borrow().has_changed()
+    }
+
     /// Sets the journal mode, rewriting the header where that is needed; returns the mode in force. No
     /// transaction may be open for a change to or from WAL.
     pub fn set_journal_mode(&self, mode: JournalMode) -> Result<JournalMode> {
@@ -100,7 +105,6 @@ impl Btree {
             return Ok(self.pager()?.set_journal_mode(mode));
         }
         let was_open = self.txn_state() == TxnState::None;
-        self.check_alone()?;
         // The header says whether there is a log.
         self.begin_read()?;
         let now = self.journal_mode();
@@ -112,6 +116,12 @@ impl Btree {
             }
             return Ok(set);
         }
+        if wants_wal && !self.pager()?.wal_possible() {
+            if was_open {
+                self.end_read();
+            }
+            return Ok(now);
+        }
         if !was_open {
             return Err(iolite_base::Error::sql(if wants_wal {
                 "cannot change into wal mode from within a transaction"
@@ -120,9 +130,7 @@ impl Btree {
             }));
         }
         self.end_read();
-        if wants_wal && !self.pager()?.wal_possible() {
-            return Ok(now);
-        }
+        self.check_alone()?;
         if !wants_wal {
             self.waiting_leave_wal()?;
             self.pager()?.set_no_wal(true);
@@ -133,6 +141,7 @@ impl Btree {
         }
         self.set_format_version(2)?;
         // Whoever reads next opens the log, and holds a lock from then on.
+        self.pager()?.header_names_log();
         Ok(JournalMode::Wal)
     }
 

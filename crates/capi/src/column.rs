@@ -2,15 +2,25 @@
 
 use crate::connection::Db;
 use crate::handle::Answer;
+use crate::pointer::POINTER;
 use crate::statement::{Body, Column, Stmt, with_stmt};
 use crate::value::{CValue, kind};
 use iolite::engine::Value;
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::ptr::null;
 
-/// Runs `f` on the value of column `i` of the present row; `none` if there is none. `f` calls nothing of the program's.
+/// As [`value_as_is`]; a pointer of the program's is NULL.
 #[inline]
 unsafe fn value<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Body, &Value) -> T) -> T {
+    value_as_is(s, i, none, |st, v| match v {
+        Value::Blob(_, POINTER) => f(st, &Value::Null),
+        v => f(st, v),
+    })
+}
+
+/// Runs `f` on the value of column `i` of the present row; `none` if there is none. `f` calls nothing of the program's.
+#[inline]
+unsafe fn value_as_is<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Body, &Value) -> T) -> T {
     with_stmt(s, none, |d: &Db, st| {
         if let Ok(inner) = st.inner.try_borrow()
             && st.has_row.get()
@@ -83,7 +93,9 @@ fn null_value() -> *mut CValue {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_column_value(s: *mut Stmt, i: c_int) -> *mut CValue {
-    let p = column(s, i, null(), |v, c| {
+    let p = column(s, i, null(), |_, _| null());
+    let p = value_as_is(s, i, p, |st, v| {
+        let c = &mut st.columns.borrow_mut()[i as usize];
         &**c.value.get_or_insert_with(|| Box::new(CValue::new(v.clone()))) as *const CValue
     });
     if p.is_null() { null_value() } else { p as *mut CValue }

@@ -140,7 +140,7 @@ unsafe fn prepare16_at(
     if sql.is_null() {
         return MISUSE;
     }
-    let text = crate::text::from_utf16(sql, n as i64);
+    let text = crate::text::from_utf16_within(sql, n as i64);
     let mut used = 0;
     let rc = prepare(db, (&text, false), legacy, out, &mut used);
     if rc != OK {

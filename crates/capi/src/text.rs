@@ -22,6 +22,13 @@ pub(crate) unsafe fn from_utf16(p: *const c_void, n: i64) -> Vec<u8> {
     iolite_value::utf16::decode(bytes, WIDE).map(|b| b.to_vec()).unwrap_or_default()
 }
 
+/// UTF-8 of a UTF-16 text of `n` bytes, or up to its NUL if that comes first or `n` is negative.
+pub(crate) unsafe fn from_utf16_within(p: *const c_void, n: i64) -> Vec<u8> {
+    let units = p as *const [u8; 2];
+    let end = (0..n.max(0) as usize / 2).find(|&i| *units.add(i) == [0; 2]);
+    from_utf16(p, end.map_or(n, |i| 2 * i as i64))
+}
+
 /// UTF-16 with a NUL behind it.
 pub(crate) fn to_utf16(b: &[u8]) -> Vec<u8> {
     let mut out = iolite_value::utf16::encode(b, WIDE);

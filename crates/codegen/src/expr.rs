@@ -101,6 +101,17 @@ impl Codegen<'_> {
         Ok(())
     }
 
+    /// Computes the columns of a row that goes to the program at once: there, a pointer of the program is one.
+    pub fn output_list(&mut self, list: &[Expr], first: i32) -> Result<()> {
+        for (i, e) in list.iter().enumerate() {
+            match hoistable(e) && !matches!(e, Expr::Param(_)) {
+                true => self.expr_to(e, first + i as i32)?,
+                false => self.argument_to(e, first + i as i32)?,
+            }
+        }
+        Ok(())
+    }
+
     /// Computes `e` into `target`.
     pub fn expr_to(&mut self, e: &Expr, target: i32) -> Result<()> {
         if let Some(reg) = self.known_register(e) {

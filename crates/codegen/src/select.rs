@@ -324,7 +324,12 @@ impl Codegen<'_> {
         let computed = !matches!(s.dest, Dest::Exists { .. }) || s.distinct.is_some() || s.sorter.is_some();
         let all = s.sorter.is_none() || s.distinct.is_some();
         if computed && all {
-            self.expr_list(result, s.first)?;
+            let direct = matches!(s.dest, Dest::Output) && s.sorter.is_none() && s.distinct.is_none();
+            if direct {
+                self.output_list(result, s.first)?;
+            } else {
+                self.expr_list(result, s.first)?;
+            }
         }
         match &s.distinct {
             None => {}

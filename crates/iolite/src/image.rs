@@ -60,8 +60,8 @@ impl Connection {
             let tree = c.0.btree_of(at)?;
             Ok::<_, Error>((tree, c.0.databases.borrow()[at].backups.clone()))
         };
-        let (source, holds_source) = open(from, from_name)?;
         let (target, holds_target) = open(self, name)?;
+        let (source, holds_source) = open(from, from_name)?;
         let inner = iolite_btree::Backup::new(&target, &source)?;
         let holds = [holds_source, holds_target];
         for h in &holds {

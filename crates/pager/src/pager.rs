@@ -84,6 +84,8 @@ pub struct Pager {
     pub(crate) lock: LockLevel,
     /// The header is about to say that there is no log: what it says now does not count.
     pub(crate) no_wal: bool,
+    /// The header has been made to name a log, which the next read opens.
+    pub(crate) names_log: bool,
     pub(crate) locking_mode: LockingMode,
     pub(crate) journal_mode: JournalMode,
     pub(crate) sync: SyncMode,
@@ -218,6 +220,7 @@ impl Pager {
             state: State::Open,
             lock: LockLevel::None,
             no_wal: false,
+            names_log: false,
             locking_mode: if kind == Kind::File { LockingMode::Normal } else { LockingMode::Exclusive },
             journal_mode: if volatile && kind != Kind::Temp {
                 JournalMode::Memory
@@ -448,6 +451,17 @@ impl Pager {
         }
         self.lock = level;
         Ok(())
+    }
+
+    /// From SHARED to EXCLUSIVE; where that fails the locks are as before, so that others go on.
+    pub(crate) fn raise_alone(&mut self) -> Result<()> {
+        let before = self.lock;
+        let raised = self.raise(LockLevel::Exclusive);
+        if raised.is_err() {
+            self.lock = LockLevel::Exclusive;
+            self.unlock(before);
+        }
+        raised
     }
 
     pub(crate) fn unlock(&mut self, level: LockLevel) {

@@ -145,7 +145,7 @@ impl Pager {
 
     /// The journal mode in force.
     pub fn journal_mode(&self) -> JournalMode {
-        if self.wal.is_some() { JournalMode::Wal } else { self.journal_mode }
+        if self.is_wal() || self.names_log { JournalMode::Wal } else { self.journal_mode }
     }
 
     /// Sets one of the rollback modes (not to or from WAL); returns the mode in force.
@@ -202,13 +202,12 @@ impl Pager {
     /// `PRAGMA locking_mode`.
     pub fn locking_mode(&self) -> LockingMode {
         // What is in memory or transient is nobody else's.
-        if self.kind == Kind::File { self.locking_mode } else { LockingMode::Exclusive }
+        if self.kind == Kind::File && !self.volatile { self.locking_mode } else { LockingMode::Exclusive }
     }
 
-    /// Sets it; in WAL mode with a shared index, an exclusive mode only holds from the next opening of the
-    /// log.
+    /// Sets it; in WAL mode with a shared index, an exclusive mode holds from the next write on.
     pub fn set_locking_mode(&mut self, mode: LockingMode) -> LockingMode {
-        if self.kind == Kind::File {
+        if self.kind == Kind::File && !self.volatile {
             let heap = self.wal.as_ref().is_some_and(|w| w.has_heap_index());
             if mode == LockingMode::Normal && heap {
                 // A private index cannot be shared any more: fold the log, then begin again.
@@ -220,9 +219,15 @@ impl Pager {
                 return self.locking_mode;
             }
             self.locking_mode = mode;
-            if mode == LockingMode::Normal && self.state == State::Open && self.wal.is_none() {
-                self.unlock(LockLevel::None);
-                self.change_counted = false;
+            match (mode, &self.wal) {
+                (LockingMode::Normal, None) if self.state == State::Open => {
+                    self.unlock(LockLevel::None);
+                    self.change_counted = false;
+                }
+                (LockingMode::Normal, Some(_)) if self.lock > LockLevel::Shared => {
+                    self.unlock(LockLevel::Shared)
+                }
+                _ => {}
             }
         }
         self.locking_mode()
@@ -623,6 +628,11 @@ impl Pager {
         if self.state == State::Open {
             self.reset_cache();
         }
+    }
+
+    /// Until somebody reads, the mode is that of a log, and no lock is held.
+    pub fn header_names_log(&mut self) {
+        self.names_log = self.wal.is_none();
     }
 
     /// Frames in the log after the last commit: what the WAL hook is told.

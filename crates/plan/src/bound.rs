@@ -161,7 +161,8 @@ pub enum Expr {
         truth: bool,
         not: bool,
     },
-    /// `e BETWEEN lo AND hi`: the two comparisons share their left side, which is evaluated once.
+    /// `e BETWEEN lo AND hi`: the two comparisons share their left side, which is evaluated once. In `hi` a `CaseBase` may stand
+    /// for it.
     Between {
         lo: Box<Compare>,
         hi: Box<Compare>,
@@ -173,7 +174,7 @@ pub enum Expr {
         arms: Vec<(Expr, Expr)>,
         otherwise: Option<Box<Expr>>,
     },
-    /// What a `CASE base` compares against in its arms: the value of the base, already in a register.
+    /// What a `CASE base` compares against in its arms, and a BETWEEN the second time: the value of the base, already in a register.
     CaseBase(Affinity, Collation),
     Cast(Box<Expr>, Affinity),
     Collate(Box<Expr>, Collation),

@@ -115,6 +115,7 @@ pub fn analyse(core: &Core) -> Vec<Term> {
 fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     if let Expr::Between { lo, hi } = e
         && !matches!(lo.lhs, Expr::Call(_) | Expr::Subquery(..) | Expr::Case { .. })
+        && !matches!(hi.lhs.without_collate(), Expr::CaseBase(..))
     {
         add(&Expr::Compare(lo.clone()), on, pos, out);
         add(&Expr::Compare(hi.clone()), on, pos, out);

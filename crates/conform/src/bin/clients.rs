@@ -28,8 +28,18 @@ enum Tells {
     Tap,
     /// `Tests passed    :  205 ( 94.5%)`
     Phpt,
+    /// `182 runs, 430 assertions, 0 failures, 0 errors, 0 skips`
+    Minitest,
+    /// `[  PASSED  ] 58 tests.`, `[  FAILED  ] Database.open`
+    Gtest,
+    /// `All tests passed (1885 assertions in 69 test cases)` or `test cases: 69 | 67 passed | 2 failed`
+    Catch,
+    /// `PASS:  basic_tests.py 69: ...`, a line a test.
+    Svn,
     /// Each line that is as on stock.
     Lines,
+    /// The same, for a program that is older than the pinned version and takes the system's.
+    SystemLines,
 }
 
 /// One program with its tests.
@@ -45,7 +55,8 @@ struct Client {
 }
 
 /// Shell commands; `$PY` is a Python of their own with what they need, `$WORK` the work folder, `$HEADER` the folder of the
-/// pinned SQLite's header, `$SOURCE` fetches the source of a Debian package (for its tests; the package itself is installed).
+/// pinned SQLite's header, `$SOURCE` fetches the source of a Debian package (for its tests; the package itself is installed),
+/// `$TOURS` has programs of our own for clients whose tests are not to be had, `$LIBRARY` is the library's folder.
 const CLIENTS: &[Client] = &[
     Client {
         name: "CPython test_sqlite3",
@@ -106,7 +117,7 @@ const CLIENTS: &[Client] = &[
         // Its own tools fetch SQLite while the package is unpacked, which needs a place that is not to be had: the folder is
         // kept as it is before that. The version is that of the pinned header.
         prepare: "mkdir -p keep && printf 'import os, shutil\\nif os.path.exists(\"setup.py\") and not os.path.exists(os.environ[\"KEEP\"]):\\n    \
-                  shutil.copytree(\".\", os.environ[\"KEEP\"])\\n' > keep/sitecustomize.py && { [ -d apsw ] || KEEP=$WORK/apsw PYTHONPATH=keep \
+                  shutil.copytree(\".\", os.environ[\"KEEP\"])\\n' > keep/sitecustomize.py && { [ -d apsw ] || KEEP=$WORK/apsw PYTHONPATH=$WORK/keep \
                   timeout 30 $FETCH apsw==3.53.2.0 > apsw.log 2>&1; cd apsw && printf '[build_ext]\\ninclude_dirs=%s\\n\
                   library_dirs=%s\\nlibraries=sqlite3\\nuse_system_sqlite_config=False\\n' $HEADER $WORK/stock > setup.apsw && $PY setup.py \
                   build_ext --inplace --definevalues=SQLITE_ENABLE_SESSION,SQLITE_ENABLE_PREUPDATE_HOOK,SQLITE_ENABLE_FTS5 > build.log; }",
@@ -136,6 +147,105 @@ const CLIENTS: &[Client] = &[
                   cc -shared -fPIC -I/usr/include id.c -o id.so",
         version: "sqlite3 -version | cut -d' ' -f1",
         run: "rm -f shell.db && LD_PRELOAD=$WORK/id.so sqlite3 shell.db < $SCRIPT",
+        tells: Tells::SystemLines,
+    },
+    Client {
+        name: "Rails Active Record",
+        // Its tests name a debugger that they do not use, and a part of Rails that one file wants.
+        prepare: "dpkg -s ruby-activerecord ruby-sqlite3 ruby-mocha ruby-bcrypt ruby-msgpack > rails.log && { ls -d rails-*/ || $SOURCE rails; } && \
+                  mkdir -p stubs && : > stubs/byebug.rb",
+        version: "ls -d rails-*/",
+        run: "cd rails-*/activerecord && ARCONN=sqlite3 ruby -W0 -I$WORK/stubs -Itest -Ilib -I../activesupport/lib -I../activemodel/lib -e \
+              'Dir[\"test/cases/**/*_test.rb\"].sort.reject{|f| f.include?(\"/adapters/\") && !f.include?(\"/sqlite3/\")}\
+              .each{|f| begin; require \"./\"+f; rescue LoadError; end}' -- -v --seed 1",
+        tells: Tells::Minitest,
+    },
+    Client {
+        name: "RSQLite",
+        // Built anew with the library instead of its own copy. R puts the system's folders first.
+        prepare: "dpkg -s r-cran-rsqlite r-cran-dbitest r-cran-testthat r-cran-plogr r-cran-bh r-cran-rcpp r-base-dev > r.log && \
+                  { [ -d RSQLite ] || { { $SOURCE --download-only r-cran-rsqlite || true; } && tar xzf r-cran-rsqlite_*.orig.tar.gz && \
+                  sed -i \"s#^PKG_LIBS.*#PKG_LIBS = -L$WORK/stock -lsqlite3#; s#^\\$(SHLIB): .*##\" RSQLite/src/Makevars; }; } && \
+                  mkdir -p rlib && R CMD INSTALL --library=$WORK/rlib RSQLite > rinstall.log 2>&1",
+        version: "grep -m1 '^Version' RSQLite/DESCRIPTION",
+        run: "cd RSQLite/tests && R_LIBS=$WORK/rlib NOT_CRAN=true TZ=UTC LD_PRELOAD=$LIBRARY/libsqlite3.so.0 Rscript -e 'library(testthat); \
+              library(RSQLite); test_dir(\"testthat\", reporter=\"tap\", stop_on_failure=FALSE, package=\"RSQLite\", \
+              load_package=\"installed\")'",
+        tells: Tells::Tap,
+    },
+    Client {
+        name: "node-sqlite3",
+        // The package has no tests, its source at Debian has.
+        prepare: "mkdir -p node && { ls node-sqlite3-*/test || { { $SOURCE --download-only node-sqlite3 || true; } && tar xJf node-sqlite3_*.orig.tar.xz; } && \
+                  mkdir -p root && ln -sfn $HEADER root/include && ln -sfn ../stock root/lib; } > node.log && cd node && { [ -d node_modules/sqlite3/build ] || { \
+                  npm init -y && npm install --ignore-scripts sqlite3@5 mocha@10 && cd node_modules/sqlite3 && \
+                  LDFLAGS=-Wl,--enable-new-dtags npx node-gyp rebuild --sqlite=$WORK/root --nodedir=/usr; }; } >> ../node.log 2>&1",
+        version: "grep '\"version\"' node/node_modules/sqlite3/package.json",
+        run: "rm -rf node/run && mkdir node/run && cp -r node-sqlite3-*/test node/run/test && cd node/run && ln -s ../node_modules/sqlite3/lib lib && \
+              ln -s ../node_modules/sqlite3/package.json package.json && node test/support/createdb.js && \
+              ../node_modules/.bin/mocha -R tap --timeout 480000",
+        tells: Tells::Tap,
+    },
+    Client {
+        name: "Pony ORM",
+        prepare: "{ ls -d pony-*/ || { $FETCH pony && tar xzf pony-*.tar.gz; }; } > pony.log",
+        version: "ls -d pony-*/",
+        run: "cd pony-*/ && $PY -m unittest discover -v -s pony/orm/tests -t .",
+        tells: Tells::Unittest,
+    },
+    Client {
+        name: "Alembic",
+        prepare: "$PY -m pip install -q pytest sqlalchemy mako && { ls -d alembic-*/ || { $FETCH alembic && tar xzf alembic-*.tar.gz; }; } > alembic.log",
+        version: "ls -d alembic-*/",
+        run: "cd alembic-*/ && PYTHONPATH=. $PY -m pytest -q -p no:cacheprovider",
+        tells: Tells::Pytest,
+    },
+    Client {
+        name: "DiskCache",
+        prepare: "$PY -m pip install -q pytest && { ls -d diskcache-*/ || { $FETCH diskcache && tar xzf diskcache-*.tar.gz; }; } > diskcache.log",
+        version: "ls -d diskcache-*/",
+        run: "cd diskcache-*/ && PYTHONPATH=. $PY -m pytest -q -p no:cacheprovider -c /dev/null --rootdir . tests --ignore tests/test_djangocache.py \
+              --ignore tests/test_doctest.py",
+        tells: Tells::Pytest,
+    },
+    Client {
+        name: "SQLiteCpp",
+        prepare: "dpkg -s libsqlitecpp-dev libgtest-dev > cpp.log && { ls -d sqlitecpp-*/ || $SOURCE sqlitecpp; } && cd sqlitecpp-*/ && \
+                  g++ -w -std=c++17 -DSQLITE_ENABLE_COLUMN_METADATA -Iinclude tests/*.cpp -o $WORK/sqlitecpp-tests -lSQLiteCpp -lsqlite3 -lgtest \
+                  -lgtest_main -lpthread",
+        version: "ls -d sqlitecpp-*/",
+        run: "./sqlitecpp-tests",
+        tells: Tells::Gtest,
+    },
+    Client {
+        name: "SOCI",
+        prepare: "dpkg -s libsoci-dev > soci.log && { ls -d soci-*/ || $SOURCE soci; } && cd soci-*/tests && g++ -w -std=c++14 -I. -Icatch \
+                  -I/usr/include/soci -I../include/private sqlite3/test-sqlite3.cpp -o $WORK/soci-tests -lsoci_sqlite3 -lsoci_core -lsqlite3 -ldl",
+        version: "ls -d soci-*/",
+        run: "./soci-tests :memory:",
+        tells: Tells::Catch,
+    },
+    Client {
+        name: "Subversion",
+        // Those of its tests that need no helper programs of its build.
+        prepare: "dpkg -s subversion > svn.log && { ls -d subversion-*/ || $SOURCE subversion; }",
+        version: "ls -d subversion-*/",
+        run: "cd subversion-*/subversion/tests/cmdline && for t in basic commit copy update stat prop revert depth; do \
+              python3 ${t}_tests.py --bin=/usr/bin; done",
+        tells: Tells::Svn,
+    },
+    Client {
+        name: "Tcl, a tour",
+        prepare: "dpkg -s libsqlite3-tcl > tcl.log",
+        version: "dpkg-query -f '${Version}' -W libsqlite3-tcl",
+        run: "tclsh $TOURS/tour.tcl",
+        tells: Tells::Lines,
+    },
+    Client {
+        name: "JDBC (Xerial), a tour",
+        prepare: "dpkg -s libxerial-sqlite-jdbc-java libxerial-sqlite-jdbc-jni > jdbc.log",
+        version: "dpkg-query -f '${Version}' -W libxerial-sqlite-jdbc-java",
+        run: "java -Dorg.sqlite.lib.path=/usr/lib/x86_64-linux-gnu/jni -cp /usr/share/java/sqlite-jdbc.jar $TOURS/Tour.java",
         tells: Tells::Lines,
     },
 ];
@@ -254,7 +364,28 @@ fn counts(tells: Tells, text: &str, stock: &str) -> Counts {
             };
             Counts { passed: of("Tests passed"), failed: of("Tests failed") }
         }
-        Tells::Lines => {
+        Tells::Minitest => {
+            let line = last(" assertions, ");
+            let failed = number_before(line, " failures,") + number_before(line, " errors,");
+            let skipped = number_before(line, " skips");
+            Counts { passed: number_before(line, " runs,").saturating_sub(failed + skipped), failed }
+        }
+        Tells::Gtest => {
+            let named = |l: &&str| l.starts_with("[  FAILED  ] ") && l.ends_with(')');
+            let failed = text.lines().filter(named).count() as u64;
+            Counts { passed: number_after(last("[  PASSED  ]"), "[  PASSED  ] "), failed }
+        }
+        Tells::Catch => match last("test cases") {
+            line if line.starts_with("All tests passed") => {
+                Counts { passed: number_before(line, " test cases"), failed: 0 }
+            }
+            line => Counts { passed: number_before(line, " passed"), failed: number_before(line, " failed") },
+        },
+        Tells::Svn => {
+            let begin = |word| text.lines().filter(|l| l.starts_with(word)).count() as u64;
+            Counts { passed: begin("PASS: "), failed: begin("FAIL: ") }
+        }
+        Tells::Lines | Tells::SystemLines => {
             let same = text.lines().filter(|l| stock.lines().any(|s| s == *l)).count() as u64;
             let all = stock.lines().count() as u64;
             Counts { passed: same.min(all), failed: all.saturating_sub(same) }
@@ -268,7 +399,9 @@ fn failures(text: &str) -> Vec<&str> {
         ["FAILED ", "FAIL: ", "ERROR: ", "--- FAIL: ", "not ok ", "Dubious, "]
             .iter()
             .any(|p| l.starts_with(p) && !l.starts_with("FAILED ("))
+            || l.starts_with("[  FAILED  ] ") && !l.ends_with(')')
             || l.starts_with("test ") && l.ends_with(" ... FAILED")
+            || l.contains("#test_") && (l.ends_with(" s = F") || l.ends_with(" s = E"))
     };
     text.lines().filter(named).collect()
 }
@@ -297,8 +430,9 @@ impl Place {
         c.arg("-c").arg(format!("({command}) 2>&1")).current_dir(&self.work);
         c.env("PY", &python).env("WORK", &self.work).env("HEADER", &self.header);
         c.env("SCRIPT", self.work.join("shell.sql")).env_remove("LD_LIBRARY_PATH");
+        c.env("TOURS", concat!(env!("CARGO_MANIFEST_DIR"), "/clients"));
         if let Some(l) = library {
-            c.env("LD_LIBRARY_PATH", l);
+            c.env("LD_LIBRARY_PATH", l).env("LIBRARY", l);
         }
         match c.output() {
             Ok(o) => (String::from_utf8_lossy(&o.stdout).into_owned(), o.status.success()),
@@ -329,7 +463,10 @@ impl Place {
         }
         let exe = std::env::current_exe().map_err(|e| e.to_string())?;
         let built = exe.with_file_name("libiolite_capi.so");
-        std::fs::copy(&built, ours.join("libsqlite3.so.0"))
+        // A new file, for the old one may be in use.
+        let fresh = ours.join("fresh");
+        std::fs::copy(&built, &fresh)
+            .and_then(|_| std::fs::rename(&fresh, ours.join("libsqlite3.so.0")))
             .map_err(|e| format!("{}: {e}", built.display()))?;
         Ok((stock, ours))
     }
@@ -342,7 +479,7 @@ impl Place {
         }
         let version = self.shell(c.version, None).0;
         // The shell is of the system's version, and so is its stock.
-        let stock = if matches!(c.tells, Tells::Lines) { None } else { Some(stock) };
+        let stock = if matches!(c.tells, Tells::SystemLines) { None } else { Some(stock) };
         let theirs = self.shell(c.run, stock).0;
         let own = self.shell(c.run, Some(ours)).0;
         for (text, whose) in [(&theirs, "stock"), (&own, "iolite")] {

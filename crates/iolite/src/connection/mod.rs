@@ -17,7 +17,7 @@ use crate::open::{OpenFlags, Sharing, target};
 use crate::settings::{Settings, Switch};
 use crate::statement::Statement;
 use crate::txn::Transaction;
-use iolite_base::{Encoding, Error, Limit, Result, raw_text};
+use iolite_base::{Code, Encoding, Error, Limit, Result, raw_text};
 use iolite_btree::{Btree, Caches, CheckpointMode, CheckpointResult, Member, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_os::Vfs;
@@ -190,6 +190,12 @@ impl Connection {
     /// As [`Connection::prepare_next`], for bytes that need not be UTF-8: literals and names keep theirs. Answers the
     /// statement and the length of its text.
     pub fn prepare_bytes(&self, sql: &[u8]) -> Result<Option<(Statement, usize)>> {
+        // An interrupt lasts until nothing runs any more; what is prepared until then is interrupted, too.
+        match self.0.txn.running() {
+            0 => self.0.interrupt.store(false, Ordering::Relaxed),
+            _ if self.0.interrupt.load(Ordering::Relaxed) => return Err(Code::Interrupt.into()),
+            _ => {}
+        }
         let text = raw_text::encode(sql);
         // An offset into the text as it was given.
         let given = |at: usize| text.get(..at).map_or(at, |t| raw_text::decode(t).len());

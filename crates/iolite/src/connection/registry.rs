@@ -84,7 +84,8 @@ impl Connection {
         let mut registry = (*before).clone();
         f(&mut registry);
         *self.0.registry.borrow_mut() = Rc::new(registry);
-        self.0.expire_statements();
+        // What is prepared keeps the modules that it was prepared with.
+        self.0.plans.borrow_mut().clear();
         self.0.sweep_virtual();
         // Modules that are gone run code of their own now: nothing is borrowed.
         drop(before);

@@ -3,7 +3,7 @@
 use super::words::{int32, number, truth};
 use super::{Call, Pragma, Rows, Writes, int, one, text};
 use iolite_base::{Encoding, Error, Result};
-use iolite_btree::{AutoVacuum, JournalMode, LockingMode, SecureDelete, SyncMode, TxnState};
+use iolite_btree::{AutoVacuum, JournalMode, LockingMode, SecureDelete, SyncMode};
 
 pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("application_id", |c| meta(c, 8)).silent().writes(Writes::WithValue),
@@ -179,7 +179,7 @@ fn journal_mode(c: &Call<'_>) -> Result<Rows> {
     for (i, b) in targets.iter().enumerate().rev() {
         let now = match mode {
             // What has been changed goes on as it began.
-            Some(_) if within && b.txn_state() == TxnState::Write => b.journal_mode(),
+            Some(_) if b.has_changed() => b.journal_mode(),
             Some(m) if within && !b.is_transient() => {
                 let was = b.reading(|b| Ok(b.journal_mode()))?;
                 if was != m && (was == JournalMode::Wal || m == JournalMode::Wal) {
@@ -190,6 +190,8 @@ fn journal_mode(c: &Call<'_>) -> Result<Rows> {
                 b.set_journal_mode(m)?
             }
             Some(m) => b.set_journal_mode(m)?,
+            // Nothing is read for it, no lock taken: as it was when this connection last looked.
+            None if c.has_schema()? => b.journal_mode(),
             None => b.reading(|b| Ok(b.journal_mode()))?,
         };
         if i == 0 {

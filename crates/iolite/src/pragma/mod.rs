@@ -203,6 +203,11 @@ impl Call<'_> {
         self.inner().btree_of(self.db()?)
     }
 
+    /// Whether the schema has been read.
+    fn has_schema(&self) -> Result<bool> {
+        Ok(self.inner().catalog.borrow().schemas[self.db()?].loaded)
+    }
+
     /// The databases that a setting applies to: the named one, or all.
     fn all(&self) -> Result<Vec<Btree>> {
         match self.schema {

@@ -34,6 +34,7 @@ impl Pager {
                 None => {}
             }
         }
+        self.names_log &= begun.is_err();
         self.check();
         begun
     }

@@ -50,6 +50,10 @@ impl Pager {
             return Err(Code::IoerrFsync.into());
         }
         if self.kind == Kind::File {
+            // Whoever has the log open holds a lock on the file, too: this one keeps all others out.
+            if self.wal.is_some() && self.locking_mode == LockingMode::Exclusive {
+                self.raise_alone()?;
+            }
             match &mut self.wal {
                 Some(wal) => {
                     let file = self.file.as_deref().expect("a log belongs to a file");

@@ -140,9 +140,13 @@ impl Binder<'_> {
                     if width(&lo) != 1 || width(&hi) != 1 {
                         return Err(Error::sql("row value misused"));
                     }
-                    let lo = Box::new(self.make_compare(CmpOp::Ge, false, e.clone(), lo));
-                    let hi = Box::new(self.make_compare(CmpOp::Le, false, e, hi));
-                    Expr::Between { lo, hi }
+                    // What holds a BETWEEN is not copied: a chain of them would double with each.
+                    let hi = match e.any(&mut |x| matches!(x, Expr::Between { .. })) {
+                        true => self.compare_evaluated(CmpOp::Le, &e, hi),
+                        false => self.make_compare(CmpOp::Le, false, e.clone(), hi),
+                    };
+                    let lo = Box::new(self.make_compare(CmpOp::Ge, false, e, lo));
+                    Expr::Between { lo, hi: Box::new(hi) }
                 };
                 if *not { Expr::Not(Box::new(b)) } else { b }
             }
@@ -348,6 +352,22 @@ impl Binder<'_> {
         })
     }
 
+    /// A comparison with the value of `lhs`, which has been evaluated before.
+    fn compare_evaluated(&self, op: CmpOp, lhs: &Expr, rhs: Expr) -> Compare {
+        let coll = lhs.collation();
+        let stand_in = Expr::CaseBase(lhs.affinity(), coll.clone().map_or(self.binary(), |c| c.0));
+        let bare = coll.is_none();
+        let stand_in = match coll {
+            Some((c, true)) => Expr::Collate(Box::new(stand_in), c),
+            _ => stand_in,
+        };
+        let mut c = self.make_compare(op, false, stand_in, rhs);
+        if bare && let Some((own, _)) = c.rhs.collation() {
+            c.collation = own;
+        }
+        c
+    }
+
     /// A comparison of two single values.
     pub fn make_compare(&self, op: CmpOp, null_eq: bool, lhs: Expr, rhs: Expr) -> Compare {
         let affinity = comparison_affinity(&lhs, &rhs);
@@ -526,17 +546,7 @@ impl Binder<'_> {
             }
             let mut w = self.expr(when)?;
             if let Some(b) = &base {
-                let coll = b.collation();
-                let stand_in = Expr::CaseBase(b.affinity(), coll.clone().map_or(self.binary(), |c| c.0));
-                let bare = coll.is_none();
-                let stand_in = match coll {
-                    Some((c, true)) => Expr::Collate(Box::new(stand_in), c),
-                    _ => stand_in,
-                };
-                let mut c = self.make_compare(CmpOp::Eq, false, stand_in, w);
-                if bare && let Some((own, _)) = c.rhs.collation() {
-                    c.collation = own;
-                }
+                let c = self.compare_evaluated(CmpOp::Eq, b, w);
                 w = Expr::Compare(Box::new(c));
             }
             out.push((w, self.expr(then)?));

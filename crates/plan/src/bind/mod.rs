@@ -28,6 +28,8 @@ use iolite_value::{Collation, KeyInfo};
 use std::cell::Cell;
 use std::rc::Rc;
 
+const SPARE_DEPTH: u32 = 100;
+
 /// What binding needs to know of the world.
 pub struct Env<'a> {
     /// The connection's databases.
@@ -90,8 +92,12 @@ impl Env<'_> {
 
     /// Whether a name is one that only a module may give now.
     pub fn is_protected_name(&self, name: &str) -> bool {
+        if self.own || !name.contains('_') {
+            return false;
+        }
+        // Modules are asked whether or not it matters now, as in SQLite.
         let mut schemas = self.catalog.schemas.iter();
-        self.protects_shadows && !self.own && schemas.any(|s| shadow_of(s, self.registry, name).is_some())
+        schemas.any(|s| shadow_of(s, self.registry, name).is_some()) && self.protects_shadows
     }
 
     /// Shows a bound query to whoever wants to see it.
@@ -423,11 +429,12 @@ impl<'a> Binder<'a> {
         out.map_err(Error::without_offset)
     }
 
-    /// Counts nesting of queries and expressions against the limit.
+    /// Counts nesting of queries and expressions, so that the stack is enough. The parser holds expressions to the limit; around
+    /// one that reaches it may stand some queries and calls.
     pub(crate) fn enter(&mut self) -> Result<()> {
         self.depth += 1;
         let max = self.env.limits.get(Limit::ExprDepth);
-        if max > 0 && self.depth > max as u32 {
+        if max > 0 && self.depth > max as u32 + SPARE_DEPTH {
             return Err(Error::sql(format!("Expression tree is too large (maximum depth {max})")));
         }
         Ok(())

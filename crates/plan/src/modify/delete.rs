@@ -10,6 +10,7 @@ use crate::planner::Planner;
 use crate::statement::modify::*;
 use crate::triggers::Event;
 use iolite_base::{Error, Result};
+use iolite_ext::Implementation;
 use iolite_sql::ast::{Conflict, TriggerTime};
 
 impl Compiler<'_> {
@@ -117,6 +118,11 @@ pub(super) fn cannot_fail(t: &Target, touched: Option<&[bool]>, found: &CorePlan
     t.generated.is_empty() && changing.all(is_plain) && (pass != Pass::One || tested.all(Expr::cannot_fail))
 }
 
+/// Whether a function of the program's is called, which may change the row at hand.
+fn is_users(e: &Expr) -> bool {
+    e.any(&mut |x| matches!(x, Expr::Call(c) if matches!(c.function.imp, Implementation::User(_))))
+}
+
 /// When the rows of a DELETE are deleted.
 fn delete_pass(t: &Target, found: &CorePlan, removal: &Removal, returned: bool) -> Pass {
     if t.table.is_view() {
@@ -137,7 +143,7 @@ fn delete_pass(t: &Target, found: &CorePlan, removal: &Removal, returned: bool) 
         Why::Triggers
     } else if returned {
         Why::Returning
-    } else if level.filter.iter().any(has_subquery) {
+    } else if level.filter.iter().any(|f| has_subquery(f) || !t.table.has_rowid() && is_users(f)) {
         Why::NestedQuery
     } else if !simple {
         Why::Access

@@ -120,7 +120,8 @@ impl Parser<'_> {
         }
         self.expect(T::RParen)?;
         self.leave(1);
-        self.grow(height)?;
+        // The row itself does not count.
+        self.height = height;
         Ok(Expr::Row(items, self.since(start)))
     }
 
@@ -582,7 +583,6 @@ impl Parser<'_> {
             self.expect(T::LParen)?;
             self.expect(T::Where)?;
             call.filter = Some(self.expr()?);
-            height = height.max(self.height);
             self.expect(T::RParen)?;
         }
         if self.tok.kind == T::Over {
