@@ -112,14 +112,16 @@ impl Compiler<'_> {
         let mut after = self.key_actions(t, &Event::Update(changed.clone()), false, p)?;
         let watched = !fired.is_empty() || !after.is_empty() || returned;
         let reseeks = replaces(t, or) || key_changes;
-        let old = self.old_row(t, &sets, &changed, key_changes, &touched, watched, reseeks);
+        // The key is read to seek the row of a table without rowids again.
+        let whole = watched || reseeks && !t.table.has_rowid();
+        let old = self.old_row(t, &sets, &changed, key_changes, &touched, whole);
         after.extend(self.actions(t, &fired, TriggerTime::After, or)?);
         Ok(Change { sets, changed, key_changes, touched, old, typed_early, before, tests, reseeks, after })
     }
 
     /// How much of the old row has to be read. The new record can be made out of the old one where nobody asks for the
     /// columns that are not assigned, and there are enough of them to be worth it. (With two, an UPDATE by key took 4
-    /// percent more instructions than by decoding them.)
+    /// percent more instructions than by decoding them.) `whole`: it is asked for as a whole.
     fn old_row(
         &self,
         t: &Target,
@@ -127,14 +129,13 @@ impl Compiler<'_> {
         changed: &[bool],
         key_changes: bool,
         touched: &[bool],
-        watched: bool,
-        reseeks: bool,
+        whole: bool,
     ) -> OldRow {
         const WORTH: usize = 8;
         // The tests of other indexes ask for the old key.
         let own_key =
             key_changes || t.calls_out || t.indexes.iter().zip(touched).any(|(i, x)| *x && !i.is_table);
-        if watched || !t.table.has_rowid() && (own_key || reseeks) {
+        if whole || !t.table.has_rowid() && own_key {
             return OldRow::Whole;
         }
         let patched = t.table.has_rowid()
