@@ -183,7 +183,7 @@ impl Codegen<'_> {
         }
         self.scan_backwards = former;
         if let Some(l) = out.levels.last_mut() {
-            l.passes = c.passes;
+            l.passes = c.passes.map_or(0, |p| p.fields);
         }
         Ok(out)
     }

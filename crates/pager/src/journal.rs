@@ -199,6 +199,9 @@ impl Journal {
     /// Opens the file, if there is one to open: where none can be made, the transaction learns it before it has changed anything.
     pub fn open(&mut self, site: &Site) -> Result<()> {
         let Place::File(file) = &mut self.place else { return Ok(()) };
+        if site.inherited {
+            return Err(Code::IoerrLock.into());
+        }
         if file.is_none() {
             let flags = OpenFlags { or_read_only: true, ..OpenFlags::read_write(FileKind::Journal) };
             let left = site.vfs.open(Some(site.path), flags)?;
@@ -217,12 +220,6 @@ impl Journal {
     }
 
     fn flush(&mut self, site: &Site) -> Result<()> {
-        if matches!(self.place, Place::Memory) {
-            return Ok(());
-        }
-        if site.inherited {
-            return Err(Code::IoerrLock.into());
-        }
         self.open(site)?;
         let Place::File(file) = &mut self.place else { return Ok(()) };
         if !self.buf.is_empty() {

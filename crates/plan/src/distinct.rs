@@ -5,7 +5,7 @@
 use crate::access::Candidate;
 use crate::bound::*;
 use crate::cost;
-use crate::plan::{Access, EqTerm};
+use crate::plan::{Access, EqTerm, Passes};
 use crate::terms::{Op, Term};
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_value::Collation;
@@ -30,33 +30,40 @@ pub(crate) fn argument(core: &Core) -> Option<&Expr> {
     }
 }
 
-/// How many fields of the only loop's index make a result, where so many entries have each alike that the next is better sought
-/// than reached row by row; 0: not so.
-pub(crate) fn fields_to_pass(core: &Core, loops: &[Candidate]) -> usize {
-    let [c] = loops else { return 0 };
+/// The argument of the only aggregate, where it has DISTINCT and counts over all rows: of rows with the same it needs one.
+pub(crate) fn lone_argument(core: &Core) -> Option<&Expr> {
+    let [a] = &core.aggs[..] else { return None };
+    if core.group_by.is_empty() && a.filter.is_none() { argument(core) } else { None }
+}
+
+/// How the only loop goes through such values (results, or the argument of an aggregate) where so many entries of its index have each
+/// alike that the next is better sought than reached row by row.
+pub(crate) fn passes(core: &Core, values: &[Expr], loops: &[Candidate]) -> Option<Passes> {
+    let [c] = loops else { return None };
     let single = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
     let (index, fixed) = match &c.access {
         Access::IndexScan { index, .. } => (index, 0),
         Access::Index(a) if a.eq.iter().all(single) => (&a.index, a.eq.len()),
-        _ => return 0,
+        _ => return None,
     };
     let source = core.sources[c.source].id;
     let mut fields = fixed;
-    for e in core.result.iter() {
-        let Expr::Column(column) = e.without_collate() else { return 0 };
+    for e in values {
+        let Expr::Column(column) = e.without_collate() else { return None };
         if column.table != source {
-            return 0;
+            return None;
         }
         if c.constant.contains(&column.column) {
             continue;
         }
         let is = |s: &ColumnSource| matches!(s, ColumnSource::Column(k) if *k as i32 == column.column);
-        let Some(at) = index.columns.iter().position(|c| is(&c.source)) else { return 0 };
+        let Some(at) = index.columns.iter().position(|c| is(&c.source)) else { return None };
         fields = fields.max(at + 1);
     }
     let stat = index.stat.borrow();
-    let alike = stat.rows.get(fields).copied().unwrap_or(1.0);
-    if stat.measured && alike >= cost::PASSED_ROWS { fields } else { 0 }
+    let alike = |n: usize| stat.rows.get(n).copied().unwrap_or(1.0);
+    let pays = stat.measured && alike(fields) >= cost::PASSED_ROWS;
+    pays.then(|| Passes { fields, values: alike(fixed) / alike(fields) })
 }
 
 /// Whether no two rows give the same result: it holds a whole key of the only table, as far as the key is not the same in all

@@ -153,9 +153,8 @@ pub struct CorePlan {
     pub delivered: usize,
     /// What comes out.
     pub result: Few<Expr>,
-    /// So many fields of the only loop's index make a result: from a row that gives one, the loop seeks the next that differs in them.
-    /// 0: it goes on row by row.
-    pub passes: usize,
+    /// The only loop seeks the next distinct result, or the next distinct argument of the only aggregate.
+    pub passes: Option<Passes>,
     /// Directions in which the keys of hashed groups are to be sorted (GROUP BY and ORDER BY as one).
     pub group_desc: Vec<bool>,
     /// The first row decides: `min` or `max` over loops in that order.
@@ -273,6 +272,15 @@ pub enum Distinct {
     Adjacent,
     /// A set is asked for each.
     Set,
+}
+
+/// A loop along an index that goes from a row to the next that differs in the first fields, by seeking it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Passes {
+    /// How many fields.
+    pub fields: usize,
+    /// How many different values they are estimated to have.
+    pub values: f64,
 }
 
 /// How groups are formed.

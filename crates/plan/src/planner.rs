@@ -308,9 +308,12 @@ impl<'a> Planner<'a> {
         };
         if path.adjacent {
             plan.distinct = Distinct::Adjacent;
-            plan.passes = distinct::fields_to_pass(core, &path.loops);
+            plan.passes = distinct::passes(core, &core.result, &path.loops);
         }
         plan.arguments_adjacent = path.arguments;
+        if let (true, Some(argument)) = (path.arguments, distinct::lone_argument(core)) {
+            plan.passes = distinct::passes(core, std::slice::from_ref(argument), &path.loops);
+        }
         if core.distinct && windows.is_empty() && path.loops.iter().all(|c| c.one_row) {
             plan.distinct = Distinct::Unique;
         }

@@ -63,9 +63,9 @@ pub(crate) fn sorted_by_first(result: &[Expr], defs: &mut Vec<WindowDef>, order_
     let columns: Vec<&Expr> = order_by.iter().filter_map(|t| result.get(t.column?)).collect();
     let sorts =
         |id: AggId| columns.iter().any(|e| e.any(&mut |x| matches!(x, Expr::Window(w, _) if *w == id)));
-    let (early, late) = std::mem::take(&mut defs[0].calls).into_iter().partition(|c| sorts(c.id));
+    let calls = std::mem::take(&mut defs[0].calls);
+    let (early, late): (Vec<_>, Vec<_>) = calls.into_iter().partition(|c| sorts(c.id));
     defs[0].calls = late;
-    let early: Vec<_> = early;
     if !early.is_empty() {
         let first = &defs[0];
         let (partition, order, frame) = (first.partition.clone(), first.order.clone(), first.frame.clone());

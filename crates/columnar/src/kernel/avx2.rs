@@ -203,18 +203,14 @@ fn range_i64(values: &[i64], lo: i64, hi: i64, out: &mut Mask, ahead: &mut Ahead
     #[target_feature(enable = "avx2")]
     fn each(values: &[i64], lo: i64, hi: i64, out: &mut Mask, ahead: &mut Ahead) {
         let (low, high) = (_mm256_set1_epi64x(lo), _mm256_set1_epi64x(hi));
-        let whole = |run: &[i64; 64]| {
-            by_fours(|at| {
-                // SAFETY: four values are read from one of the sixteenths of an array of 64.
-                let v = unsafe { _mm256_loadu_si256(run.as_ptr().add(at).cast()) };
-                let out = _mm256_or_si256(_mm256_cmpgt_epi64(low, v), _mm256_cmpgt_epi64(v, high));
-                !_mm256_movemask_pd(_mm256_castsi256_pd(out))
-            })
+        let four = |v: &[i64; 4]| {
+            // SAFETY: four values are read from an array of four.
+            let v = unsafe { _mm256_loadu_si256(v.as_ptr().cast()) };
+            let out = _mm256_or_si256(_mm256_cmpgt_epi64(low, v), _mm256_cmpgt_epi64(v, high));
+            !_mm256_movemask_pd(_mm256_castsi256_pd(out))
         };
-        // SAFETY: the same features.
-        unsafe { by_runs(values, out, ahead, whole, |v| (lo..=hi).contains(&v)) }
+        by_fours(values, (lo, hi), out, ahead, four)
     }
-    out.fill(0);
     // SAFETY: `table` hands this out only where the features are there.
     unsafe { each(values, lo, hi, out, ahead) }
 }
@@ -223,26 +219,35 @@ fn range_f64(values: &[f64], lo: f64, hi: f64, out: &mut Mask, ahead: &mut Ahead
     #[target_feature(enable = "avx2")]
     fn each(values: &[f64], lo: f64, hi: f64, out: &mut Mask, ahead: &mut Ahead) {
         let (low, high) = (_mm256_set1_pd(lo), _mm256_set1_pd(hi));
-        let whole = |run: &[f64; 64]| {
-            by_fours(|at| {
-                // SAFETY: four values are read from one of the sixteenths of an array of 64.
-                let v = unsafe { _mm256_loadu_pd(run.as_ptr().add(at)) };
-                let below = _mm256_cmp_pd::<_CMP_LE_OQ>(v, high);
-                _mm256_movemask_pd(_mm256_and_pd(_mm256_cmp_pd::<_CMP_LE_OQ>(low, v), below))
-            })
+        let four = |v: &[f64; 4]| {
+            // SAFETY: four values are read from an array of four.
+            let v = unsafe { _mm256_loadu_pd(v.as_ptr()) };
+            let below = _mm256_cmp_pd::<_CMP_LE_OQ>(v, high);
+            _mm256_movemask_pd(_mm256_and_pd(_mm256_cmp_pd::<_CMP_LE_OQ>(low, v), below))
         };
-        // SAFETY: the same features.
-        unsafe { by_runs(values, out, ahead, whole, |v| (lo..=hi).contains(&v)) }
+        by_fours(values, (lo, hi), out, ahead, four)
     }
-    out.fill(0);
     // SAFETY: `table` hands this out only where the features are there.
     unsafe { each(values, lo, hi, out, ahead) }
 }
 
-/// The bits of 64 values, of which `four` tells those of four each.
-#[inline(always)]
-fn by_fours(four: impl Fn(usize) -> i32) -> u64 {
-    (0..16).fold(0, |word, k| word | ((four(4 * k) & 15) as u64) << (4 * k))
+/// Marks the values in a range; `four` says it of four at once, in the lowest bits.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn by_fours<T: Copy + PartialOrd>(
+    values: &[T],
+    (lo, hi): (T, T),
+    out: &mut Mask,
+    ahead: &mut Ahead,
+    four: impl Fn(&[T; 4]) -> i32,
+) {
+    let whole = |run: &[T; 64]| {
+        let fours = run.as_chunks::<4>().0.iter().enumerate();
+        fours.fold(0, |word, (k, v)| word | ((four(v) & 15) as u64) << (4 * k))
+    };
+    out.fill(0);
+    // SAFETY: the same features.
+    unsafe { by_runs(values, out, ahead, whole, |v| (lo..=hi).contains(&v)) }
 }
 
 /// Marks the codes that are in a set of numbers below 256.

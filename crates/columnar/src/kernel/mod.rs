@@ -254,21 +254,20 @@ pub(crate) fn range(codes: Slice<'_>, lo: u32, hi: u32, sel: &mut Selection) {
 
 /// Keeps the rows whose integer is in `lo..=hi`.
 pub(crate) fn range_i64(values: &[i64], lo: i64, hi: i64, sel: &mut Selection) {
-    assert!(values.len() == sel.rows);
-    if !sel.dense() {
-        return sel.retain(|i| lo <= values[i] && values[i] <= hi);
-    }
-    (table().range_i64)(values, lo, hi, &mut sel.scratch, &mut sel.ahead);
-    sel.narrow();
+    between(values, (lo, hi), table().range_i64, sel);
 }
 
 /// Keeps the rows whose real is in `lo..=hi`.
 pub(crate) fn range_f64(values: &[f64], lo: f64, hi: f64, sel: &mut Selection) {
+    between(values, (lo, hi), table().range_f64, sel);
+}
+
+fn between<T: Copy + PartialOrd>(values: &[T], (lo, hi): (T, T), marks: Between<T>, sel: &mut Selection) {
     assert!(values.len() == sel.rows);
     if !sel.dense() {
         return sel.retain(|i| lo <= values[i] && values[i] <= hi);
     }
-    (table().range_f64)(values, lo, hi, &mut sel.scratch, &mut sel.ahead);
+    marks(values, lo, hi, &mut sel.scratch, &mut sel.ahead);
     sel.narrow();
 }
 
@@ -283,11 +282,14 @@ pub(crate) fn member(codes: Slice<'_>, shift: i64, set: &Bits, sel: &mut Selecti
     sel.len = list::member(codes, shift, set, &mut sel.at, sel.len, &mut sel.ahead);
 }
 
+/// Marks the values from one to another.
+type Between<T> = fn(&[T], T, T, &mut Mask, &mut Ahead);
+
 /// The kernels of one vector unit.
 struct Table {
     range: fn(Slice<'_>, u32, u32, &mut Mask, &mut Ahead),
-    range_i64: fn(&[i64], i64, i64, &mut Mask, &mut Ahead),
-    range_f64: fn(&[f64], f64, f64, &mut Mask, &mut Ahead),
+    range_i64: Between<i64>,
+    range_f64: Between<f64>,
     /// `false`: this form has no kernel of its own.
     member: fn(Slice<'_>, i64, &Bits, &mut Mask, &mut Ahead) -> bool,
     positions: fn(&Mask, usize, &mut Positions),
@@ -413,44 +415,43 @@ mod tests {
         }
     }
 
+    /// Whether this machine's choice and each of its kernels select the values that the comparison says.
+    fn lie_between<T: Copy + PartialOrd + std::fmt::Debug>(
+        values: &[T],
+        (lo, hi): (T, T),
+        chosen: fn(&[T], T, T, &mut Selection),
+        of: fn(&Table) -> Between<T>,
+    ) {
+        let n = values.len();
+        let want: Vec<u16> = (0..n).filter(|i| (lo..=hi).contains(&values[*i])).map(|i| i as u16).collect();
+        assert_eq!(selected(n, |s| chosen(values, lo, hi, s)), want);
+        for t in tables() {
+            let got = marked(&t, n, |m| {
+                of(&t)(values, lo, hi, m, &mut Ahead::new());
+                true
+            });
+            assert_eq!(got.as_ref(), Some(&want), "{n} {lo:?} {hi:?}");
+        }
+    }
+
     #[test]
     fn kernels_select_the_wide_numbers_that_lie_between() {
+        const INF: f64 = f64::INFINITY;
+        let (least, most) = (i64::MIN, i64::MAX);
         for n in [0, 1, 3, 4, 5, 8, 63, 64, 65, 130, 1000, BLOCK] {
             let mut ints: Vec<i64> =
                 numbers(n, u32::MAX).iter().map(|v| (*v as i64 - (1 << 31)) << 31).collect();
-            ints.iter_mut().step_by(7).for_each(|v| *v = [i64::MIN, i64::MAX, 0, -1, 5][*v as usize % 5]);
+            ints.iter_mut().step_by(7).for_each(|v| *v = [least, most, 0, -1, 5][*v as usize % 5]);
             let mut reals: Vec<f64> = ints.iter().map(|v| *v as f64 / 1e9).collect();
             reals
                 .iter_mut()
                 .step_by(5)
-                .for_each(|v| *v = [f64::NEG_INFINITY, -0.0, 0.0, 5e-324][v.to_bits() as usize % 4]);
-            let some = || Ahead::new();
-            for (lo, hi) in
-                [(0, 0), (5, 5), (-1, i64::MAX), (i64::MIN, -1), (i64::MIN, i64::MAX), (3, 2), (-9, 1 << 40)]
-            {
-                let want: Vec<u16> =
-                    (0..n).filter(|i| (lo..=hi).contains(&ints[*i])).map(|i| i as u16).collect();
-                assert_eq!(selected(n, |s| range_i64(&ints, lo, hi, s)), want);
-                for t in tables() {
-                    let got = marked(&t, n, |m| {
-                        (t.range_i64)(&ints, lo, hi, m, &mut some());
-                        true
-                    });
-                    assert_eq!(got, Some(want.clone()), "{n} {lo} {hi}");
-                }
+                .for_each(|v| *v = [-INF, INF, -0.0, 0.0, 5e-324][v.to_bits() as usize % 5]);
+            for range in [(0, 0), (5, 5), (-1, most), (least, -1), (least, most), (3, 2), (-9, 1 << 40)] {
+                lie_between(&ints, range, range_i64, |t| t.range_i64);
             }
-            let inf = f64::INFINITY;
-            for (lo, hi) in [(0.0, 0.0), (5e-324, inf), (-inf, -0.0), (-inf, -inf), (1.0, 0.5), (-3.5, 1e9)] {
-                let want: Vec<u16> =
-                    (0..n).filter(|i| (lo..=hi).contains(&reals[*i])).map(|i| i as u16).collect();
-                assert_eq!(selected(n, |s| range_f64(&reals, lo, hi, s)), want);
-                for t in tables() {
-                    let got = marked(&t, n, |m| {
-                        (t.range_f64)(&reals, lo, hi, m, &mut some());
-                        true
-                    });
-                    assert_eq!(got, Some(want.clone()), "{n} {lo} {hi}");
-                }
+            for range in [(0.0, 0.0), (5e-324, INF), (-INF, -0.0), (-INF, -INF), (1.0, 0.5), (-3.5, 1e9)] {
+                lie_between(&reals, range, range_f64, |t| t.range_f64);
             }
         }
     }

@@ -43,6 +43,8 @@ const SCANNED: f64 = 85.0;
 const READ: f64 = 1_500.0;
 /// For a row and a column of such a scan.
 const EACH: f64 = 1.5;
+/// For a row of which the different ones are wanted in the order of an index.
+const ORDERED: f64 = 140.0;
 /// For a row that goes to a group in columns.
 const GROUPED: f64 = 60.0;
 /// For a row of a table that a join makes a hash table of, where its values are new; 20 where they have codes.
@@ -102,7 +104,11 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let keys: Vec<ColKey> = own.map(|s| s.key()).collect();
         // Of a join, what is counted for its hash tables is more than that.
         if q.tables.len() == 1 {
-            e.look += rows_known(&state) * EACH;
+            e.look += match q.loops.passes {
+                // Even where they are not there yet: what the loop seeks may be less than looking at them ever takes.
+                true => spec.table.rows.get() * if q.distinct.is_some() { ORDERED } else { EACH },
+                false => rows_known(&state) * EACH,
+            };
         }
         e.decode += decoding(q, t, &keys, (&store, &bt, &state))?;
     }
@@ -321,7 +327,7 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
         // What is done with its rows takes no longer than in rows.
         return better_in_rows(from, rt, params, name);
     }
-    if q.loops.seeks {
+    if q.loops.seeks && !q.loops.passes {
         return better_sought(q, rt, params, name);
     }
     let (mut e, keep) = estimate(q, rt)?;

@@ -18,7 +18,6 @@ pub fn pays(block: &Block<'_>) -> bool {
     if !(scans(c, block.nested) || (c.grouping == Grouping::Hash || block.whole) && ranges(c))
         || !c.levels.iter().all(is_known)
         || only_calls(c)
-        || c.passes > 0
     {
         return false;
     }

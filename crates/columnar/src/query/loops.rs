@@ -8,6 +8,8 @@ use iolite_plan::plan::{Access, Bloom, CorePlan, Distinct, Grouping, Level};
 pub(crate) const SEEK: f64 = 800.0;
 /// For the next entry of an index, or the next row.
 const STEP: f64 = 85.0;
+/// For a value of an index that is sought behind the one before it.
+const PASSED: f64 = 450.0;
 /// For a row that a Bloom filter is asked about.
 const ASKED: f64 = 40.0;
 /// For a row of the result, and for each of its aggregates.
@@ -30,6 +32,8 @@ pub(crate) struct Loops {
     pub walks: bool,
     /// The only one seeks rows by an index.
     pub seeks: bool,
+    /// The only one seeks one value after the other.
+    pub passes: bool,
     /// They deliver one group, one of the different rows, or one row with its windows' values after the other: whoever wants
     /// few need not go through all.
     pub streams: bool,
@@ -58,6 +62,9 @@ impl Loops {
         }
         let grouped = if c.grouping == Grouping::Hash { GROUPED } else { 0.0 };
         rest += rounds * (ROW * (1 + c.aggs.len()) as f64 + grouped);
+        if let Some(p) = c.passes {
+            (scans, rest) = (false, p.values * PASSED);
+        }
         let walks = matches!(&c.levels[..], [l] if matches!(l.access, Access::RowidRange { .. }));
         let seeks = matches!(&c.levels[..], [l] if matches!(l.access, Access::Index(_)));
         let streams =
@@ -65,7 +72,8 @@ impl Loops {
         let windows = c.window.as_ref().is_some_and(|w| w.delivered().is_some());
         let first = c.levels.first().map_or(1.0, |l| l.rows.max(0.01));
         let width = c.levels.first().map_or(1.0, width);
-        Loops { scans, rest, rounds, first, walks, seeks, streams: streams || windows, width }
+        let (passes, streams) = (c.passes.is_some(), streams || windows);
+        Loops { scans, rest, rounds, first, walks, seeks, passes, streams, width }
     }
 }
 

@@ -69,3 +69,20 @@ fn a_seek_finds_what_a_scan_finds() {
         assert_eq!(checked[0][0].to_string_lossy(), "ok", "{seed}");
     }
 }
+
+#[test]
+fn a_filtered_distinct_aggregate_sees_rows_behind_the_first_of_each_value() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(a, b);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) INSERT INTO t SELECT i % 6, i FROM n;
+         CREATE INDEX ab ON t(a, b); ANALYZE",
+    )
+    .unwrap();
+    for result in
+        ["count(DISTINCT a) FILTER (WHERE b > 590)", "count(DISTINCT a) FILTER (WHERE b > 590), count(*)"]
+    {
+        let found = c.query(&format!("SELECT {result} FROM t"), &[]).unwrap();
+        assert_eq!(found[0][0].to_int(), 6, "{result}");
+    }
+}

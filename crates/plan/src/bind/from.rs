@@ -757,7 +757,6 @@ pub(crate) fn width_mismatch(op: ast::CompoundOp) -> Error {
     ))
 }
 
-/// Adds a condition's conjuncts.
 /// Whether the ON of this table names tables to its right. It may where it is an inner join's and there is no RIGHT or FULL JOIN.
 fn reaches_beyond(e: &Expr, id: TableId, sources: &[Source]) -> Result<bool> {
     let place = |id| sources.iter().position(|s| s.id == id);
@@ -771,6 +770,7 @@ fn reaches_beyond(e: &Expr, id: TableId, sources: &[Source]) -> Result<bool> {
     Ok(beyond)
 }
 
+/// Adds a condition's conjuncts.
 pub(crate) fn push_filter(out: &mut Few<Filter>, e: Expr, on: Option<TableId>) {
     debug_assert_eq!(width(&e), 1);
     match e {

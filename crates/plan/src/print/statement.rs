@@ -140,11 +140,11 @@ impl Printer {
         if c.first_row_only {
             self.line("the first row decides");
         }
+        if let Some(p) = c.passes {
+            self.line(format_args!("the next of {} fields of the index is sought", p.fields));
+        }
         match c.distinct {
             Distinct::No | Distinct::Unique => {}
-            Distinct::Adjacent if c.passes > 0 => {
-                self.line(format_args!("the next of {} fields of the index is sought", c.passes));
-            }
             Distinct::Adjacent => self.line("equal results next to each other"),
             Distinct::Set => self.line("distinct"),
         }

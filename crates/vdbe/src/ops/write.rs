@@ -170,8 +170,8 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let key = t.key.as_deref().ok_or(Code::Internal)?;
     let at = match t.probe.take() {
         _ if i.p5 & p5::APPEND != 0 => InsertAt::Append,
-        // The uniqueness check stands where the entry belongs, unless the tree has changed since.
         _ if i.p5 & p5::AT_ENTRY != 0 && !t.cur.is_stale() => InsertAt::Here(Ordering::Equal),
+        // The uniqueness check stands where the entry belongs, unless the tree has changed since.
         Some(o) if i.p5 & p5::USE_SEEK != 0 && o.is_ne() && !t.cur.is_stale() => InsertAt::Here(o),
         _ => InsertAt::Unknown,
     };
