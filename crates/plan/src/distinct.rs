@@ -57,7 +57,7 @@ pub(crate) fn passes(core: &Core, values: &[Expr], loops: &[Candidate]) -> Optio
             continue;
         }
         let is = |s: &ColumnSource| matches!(s, ColumnSource::Column(k) if *k as i32 == column.column);
-        let Some(at) = index.columns.iter().position(|c| is(&c.source)) else { return None };
+        let at = index.columns.iter().position(|c| is(&c.source))?;
         fields = fields.max(at + 1);
     }
     let stat = index.stat.borrow();
