@@ -59,7 +59,7 @@ fn r_small(id: u64) -> u64 {
     id * 31 % 17
 }
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 34] = [
     "h",
     "v",
     "small",
@@ -84,6 +84,16 @@ const KEYS: [&str; 24] = [
     "CASE WHEN small = 3 AND some > 400 THEN t ELSE '' END",
     "substr(t, 8, instr(substr(t, 8), '/') - 1)",
     "u || small",
+    "v % 1000",
+    "id % -9",
+    "h / 1000003",
+    "id / -7",
+    "big % 1000003",
+    "h & 255",
+    "some >> 3",
+    "(id * 3 - 4000) / 10",
+    "r * -1",
+    "r * small",
 ];
 
 fn aggregates(r: &mut Rng) -> String {
