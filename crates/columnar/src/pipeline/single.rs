@@ -268,11 +268,11 @@ impl<'a> Pipeline<'a> {
     fn groups(&self) -> Result<Option<Answer>> {
         let (q, bound, src) = (self.q, self.bound, self.src);
         let s = src.setting(self.l);
-        if self.is_shared(&s) {
-            // Several threads take it in turn.
+        let one = q.grouping == plan::Grouping::All;
+        // Several threads take it in turn, or arrays of states.
+        if (src.rt.threads() > 1 || !one) && self.is_shared(&s) {
             return Ok(None);
         }
-        let one = q.grouping == plan::Grouping::All;
         let states = States::new(&q.aggs, &bound.aggs, one, !q.in_order, &s)?;
         let colls: Vec<Collation> = q.key_fields.iter().map(|f| f.coll.clone()).collect();
         let numbers = if one { None } else { Some(Numbers::new(&bound.keys, &colls, &s)?) };
