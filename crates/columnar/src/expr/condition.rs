@@ -1,7 +1,7 @@
 //! Conditions on joined rows, or on several columns of one table, for all rows of a batch at once.
 //!
 //! What is computed is whether a condition holds: false and NULL are one. So a condition is taken apart at AND and OR
-//! only; what stands below is a set of values of one column, a comparison of integers, of reals, or of two columns of
+//! only, and NOT goes to the comparisons; what stands below is a set of values of one column, a comparison of integers, of reals, or of two columns of
 //! texts, by ranks where there are few or else by their bytes, or the expression itself, row by row.
 
 use crate::expr::batch::{Batch, BatchRow, compare_all, few_code, is_vector};
@@ -9,6 +9,7 @@ use crate::expr::columns::Kind;
 use crate::expr::like::Starts;
 use crate::expr::scope::{OneValue, Scope, few_values};
 use crate::expr::text::Test;
+use crate::expr::vector::{Node, bounds};
 use crate::expr::{Cmp, Ex};
 use crate::sort;
 use crate::store::chunk::{Chunk, Data, Dict, Field};
@@ -43,20 +44,54 @@ pub(crate) enum Truth {
     },
     /// Integers or reals.
     Compare(Cmp),
+    /// A column is NULL, or is not.
+    Null {
+        at: (usize, usize),
+        not: bool,
+    },
+    /// The same of computed integers.
+    NullOf {
+        node: Box<Node>,
+        not: bool,
+    },
+    /// In all rows or in none.
+    Always(bool),
     Any(Ex),
 }
 
 /// A condition that has a kernel is computed for each value of a column beforehand only if there are so few.
 const MOST_TABLED: usize = 256;
 
-/// Whether a condition is made of comparisons of integers or reals alone.
+/// The condition that holds where this one is false, and is NULL where this one is, without a NOT.
+pub(crate) fn negated(ex: &Ex) -> Option<Ex> {
+    let of = |c: &Cmp| Ex::Compare(Box::new(Cmp { op: c.op.negated(), ..c.clone() }));
+    let not = |e: &Ex| Box::new(Ex::Not(Box::new(e.clone())));
+    Some(match ex {
+        Ex::Not(e) => (**e).clone(),
+        Ex::Compare(c) => of(c),
+        Ex::Between(lo, hi) => Ex::Or(Box::new(of(lo)), Box::new(of(hi))),
+        Ex::And(a, b) => Ex::Or(not(a), not(b)),
+        Ex::Or(a, b) => Ex::And(not(a), not(b)),
+        Ex::IsNull(e, not) => Ex::IsNull(e.clone(), !not),
+        _ => return None,
+    })
+}
+
+/// Whether a condition is made of comparisons of integers or reals alone, and of columns that are NULL or not.
 pub(crate) fn is_kernel(ex: &Ex, s: &Scope<'_>) -> bool {
     match ex {
+        Ex::Not(e) => negated(e).is_some_and(|e| is_kernel(&e, s)),
+        Ex::IsNull(e, _) => matches!(**e, Ex::Slot(_)) || has_ints(e, s),
         Ex::And(a, b) | Ex::Or(a, b) => is_kernel(a, s) && is_kernel(b, s),
         Ex::Between(lo, hi) => is_vector(lo, s) && is_vector(hi, s),
         Ex::Compare(c) => is_vector(c, s),
         _ => false,
     }
+}
+
+/// Whether an expression of the only table is integers or NULL, computed for a block at once.
+fn has_ints(ex: &Ex, s: &Scope<'_>) -> bool {
+    s.cols.len() == 1 && s.places.outer == 0 && bounds(ex, s).is_some()
 }
 
 /// The place of NULL.
@@ -74,7 +109,19 @@ impl Truth {
             let (table, col) = s.places.at[slot];
             return Ok(Truth::Few { table, col, holds: by_value(ex, table, col, n, s)? });
         }
+        if let Ex::Not(e) = ex
+            && let Some(positive) = negated(e)
+        {
+            return Truth::of(&positive, s);
+        }
         match ex {
+            Ex::IsNull(e, not) if let Ex::Slot(slot) = **e => {
+                Ok(Truth::Null { at: s.places.at[slot], not: *not })
+            }
+            Ex::IsNull(e, not) if has_ints(e, s) => match bounds(e, s) {
+                Some((_, _, false)) => Ok(Truth::Always(*not)),
+                _ => Ok(Truth::NullOf { node: Box::new(Node::of(e, s)?), not: *not }),
+            },
             Ex::And(a, b) => both(a, b).map(|(a, b)| Truth::And(a, b)),
             Ex::Or(a, b) => both(a, b).map(|(a, b)| Truth::Or(a, b)),
             Ex::Between(lo, hi) if is_vector(lo, s) && is_vector(hi, s) => {
@@ -164,6 +211,17 @@ impl Truth {
                 }
             }
             Truth::Compare(c) => return compare_all(c, b, s)?.ok_or_else(|| Code::Internal.into()),
+            Truth::Always(holds) => out.resize(n, *holds),
+            Truth::NullOf { node, not } => {
+                out = node.ints(b, s)?.nulls;
+                out.resize(n, false);
+                out.iter_mut().for_each(|null| *null ^= not);
+            }
+            Truth::Null { at, not } => {
+                b.each(at.0, at.1, |place| {
+                    out.push(matches!(field(b, *at, place).0, Field::Null) != *not);
+                });
+            }
             Truth::Any(ex) => {
                 for i in 0..n {
                     out.push(s.eval.holds(ex, &BatchRow { batch: b, i })?);
