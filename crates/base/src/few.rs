@@ -137,7 +137,10 @@ impl<T> From<Vec<T>> for Few<T> {
 impl<T> FromIterator<T> for Few<T> {
     fn from_iter<I: IntoIterator<Item = T>>(i: I) -> Few<T> {
         let i = i.into_iter();
-        let mut out = Few::with_capacity(i.size_hint().0);
+        if i.size_hint().0 > 1 {
+            return Few(Repr::Many(i.collect()));
+        }
+        let mut out = Few::new();
         out.extend(i);
         out
     }

@@ -7,10 +7,12 @@ use std::ops::Deref;
 
 const INSIDE: usize = 22;
 
-/// Whether two names are the same to SQL: the case of ASCII letters does not count. Most are written alike.
+/// Whether two names are the same to SQL: the case of ASCII letters does not count. Those of a table often differ in their last
+/// letter alone, which is looked at before the others.
 #[inline]
 pub fn same_name(a: &str, b: &str) -> bool {
-    a.len() == b.len() && (a == b || a.eq_ignore_ascii_case(b))
+    let last = |s: &str| s.as_bytes().last().map_or(0, |b| b | 0x20);
+    a.len() == b.len() && last(a) == last(b) && (a == b || a.eq_ignore_ascii_case(b))
 }
 
 /// An immutable string.

@@ -4,6 +4,7 @@
 //! - `run WORKLOAD... [--out FILE] [--repeat N] [--small] [--NAME VALUE]`: measures; `all` means each of them. An envelope
 //!   that exists is added to; a workload in it is replaced.
 //! - `compare A B`: two envelopes as a table. `report FILE... [--out HTML]`: one page. `targets FILE...`: its first table.
+//! - `prepare-counts [SHAPE...] [--library FILE] [--siblings] [--keep DIR]`: instructions of preparing, by callgrind.
 //! - `worker ...`: what the commands run in processes of their own.
 
 mod build;
@@ -91,6 +92,8 @@ fn main() {
         "compare" => compare::run(&o),
         "report" => report::run(&o),
         "targets" => read_all(&o.words).map(|e| print!("{}", targets::table(&e))),
+        "prepare-counts" => workload::prepare::counts(&o),
+        "prepare-worker" => workload::prepare::worker(&o),
         "worker" => workload::worker(&o),
         _ => Err(
             "usage: bench-compare list | engines | fetch | run WORKLOAD... | compare A B | report FILE..."

@@ -1,7 +1,7 @@
 //! Makes programs: emits instructions, hands out registers and cursors, resolves labels.
 
 use crate::{Insn, Opcode, P4, Program};
-use iolite_base::{Bytes, Code, Result};
+use iolite_base::{Bytes, Code, Few, Result};
 
 /// An address not known yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ struct Labels {
 }
 
 impl Labels {
-    const FEW: usize = 12;
+    const FEW: usize = 20;
 
     /// Adds one; answers how many there are.
     fn push(&mut self, address: i32) -> usize {
@@ -53,7 +53,7 @@ pub struct Builder {
     registers: i32,
     cursors: i32,
     sites: usize,
-    temps: Vec<i32>,
+    temps: Few<i32>,
 }
 
 impl Builder {
@@ -66,7 +66,7 @@ impl Builder {
             registers: 0,
             cursors: 0,
             sites: 0,
-            temps: Vec::new(),
+            temps: Few::new(),
         }
     }
 
@@ -163,7 +163,7 @@ impl Builder {
 
     /// Forgets the pool: what was free so far is not handed out again (code that runs as a co-routine must not
     /// share registers with its caller).
-    pub fn drop_temps(&mut self) -> Vec<i32> {
+    pub fn drop_temps(&mut self) -> Few<i32> {
         std::mem::take(&mut self.temps)
     }
 

@@ -76,6 +76,7 @@ fn blank_column(name: &str, decltype: &str) -> Column {
         hidden: false,
         generated: None,
         unique: false,
+        label: OnceCell::new(),
     }
 }
 
@@ -101,6 +102,7 @@ fn blank_table(name: &str, root: Pgno, columns: Vec<Column>, kind: TableKind, sq
         storage: (0..n).collect(),
         field_of: (0..n).map(Some).collect(),
         absent: OnceCell::new(),
+        affinities: OnceCell::new(),
     }
 }
 
@@ -585,6 +587,9 @@ impl TableBuilder<'_> {
                 sql: None,
                 stat: RefCell::new(IndexStat::assumed(key_len, true, false, DEFAULT_ROWS)),
                 step: Default::default(),
+                key: OnceCell::new(),
+                label: OnceCell::new(),
+                affinities: OnceCell::new(),
             };
             made.push((index, key.conflict));
         }
@@ -681,6 +686,9 @@ pub fn index_from_ast(c: &ast::CreateIndex, t: &Table, sql: &str, root: Pgno) ->
         sql: Some(sql.into()),
         stat: RefCell::new(IndexStat::assumed(key_len, c.unique, c.filter.is_some(), DEFAULT_ROWS)),
         step: Default::default(),
+        key: OnceCell::new(),
+        label: OnceCell::new(),
+        affinities: OnceCell::new(),
     };
     let pk: Vec<IndexColumn> = t.primary_index().map_or(Vec::new(), |p| p.columns[..p.key_len].to_vec());
     complete_columns(&mut i, t, !t.has_rowid(), false, &pk);

@@ -31,10 +31,6 @@ fn key(name: &str) -> Box<str> {
 }
 
 fn find<'a, T>(map: &'a FastMap<Box<str>, Rc<T>>, name: &str) -> Option<&'a Rc<T>> {
-    if map.len() <= 1 {
-        // That of temporary tables, nearly always.
-        return map.iter().find(|(k, _)| k.eq_ignore_ascii_case(name)).map(|(_, t)| t);
-    }
     let mut low = [0u8; 48];
     if let Some(buf) = low.get_mut(..name.len()) {
         buf.copy_from_slice(name.as_bytes());
@@ -42,6 +38,11 @@ fn find<'a, T>(map: &'a FastMap<Box<str>, Rc<T>>, name: &str) -> Option<&'a Rc<T
         return map.get(std::str::from_utf8(buf).ok()?);
     }
     map.get(&*key(name))
+}
+
+/// Whether a name is one that only the engine gives.
+fn is_reserved(name: &str) -> bool {
+    name.as_bytes().first_chunk::<7>().is_some_and(|b| b.eq_ignore_ascii_case(b"sqlite_"))
 }
 
 impl Schema {
@@ -55,11 +56,15 @@ impl Schema {
 
     /// The table or view with this name; the schema table answers to all of its names.
     pub fn table(&self, name: &str) -> Option<&Rc<Table>> {
+        if self.tables.len() == 1 && !is_reserved(name) {
+            // There is the schema table alone, as nearly always among those of temp.
+            return None;
+        }
         find(&self.tables, name).or_else(|| self.schema_table_alias(name))
     }
 
     fn schema_table_alias(&self, name: &str) -> Option<&Rc<Table>> {
-        if name.len() < 13 || !name.as_bytes()[..7].eq_ignore_ascii_case(b"sqlite_") {
+        if name.len() < 13 || !is_reserved(name) {
             return None;
         }
         let temp = self.name.eq_ignore_ascii_case("temp");
@@ -279,10 +284,18 @@ impl Catalog {
                 self.schemas[db].table(name).map(|t| (db, t.clone()))
             }
             None => {
-                if name.eq_ignore_ascii_case("sqlite_schema") || name.eq_ignore_ascii_case("sqlite_master") {
+                if name.len() == 13
+                    && (name.eq_ignore_ascii_case("sqlite_schema")
+                        || name.eq_ignore_ascii_case("sqlite_master"))
+                {
                     return self.schemas[0].table(name).map(|t| (0, t.clone()));
                 }
-                self.search_order().find_map(|db| self.schemas[db].table(name).map(|t| (db, t.clone())))
+                for db in self.search_order() {
+                    if let Some(t) = self.schemas[db].table(name) {
+                        return Some((db, t.clone()));
+                    }
+                }
+                None
             }
         }
     }

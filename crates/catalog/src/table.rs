@@ -3,7 +3,7 @@
 use crate::stat::IndexStat;
 use iolite_base::{Pgno, same_name};
 use iolite_sql::ast;
-use iolite_value::{Affinity, Value};
+use iolite_value::{Affinity, KeyInfo, Value};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
@@ -49,6 +49,7 @@ pub struct Table {
     pub field_of: Vec<Option<usize>>,
     /// What records that end before a column stand for, once it was worked out; see [`Table::absent_value`].
     pub(crate) absent: OnceCell<Vec<Option<Rc<Value>>>>,
+    pub(crate) affinities: OnceCell<Rc<[Affinity]>>,
 }
 
 /// What kind of table.
@@ -98,6 +99,7 @@ pub struct Column {
     /// Part of a `UNIQUE` constraint of its own or the sole primary key: for `PRAGMA table_info` no use; kept for
     /// the planner.
     pub unique: bool,
+    pub(crate) label: OnceCell<Rc<str>>,
 }
 
 /// A `DEFAULT`.
@@ -197,6 +199,10 @@ pub struct Index {
     pub stat: RefCell<IndexStat>,
     /// What one step in it costs, and whether its entries are thought to be shorter than rows, once the planner has asked.
     pub step: OnceCell<(f64, bool)>,
+    /// How its entries are compared, once somebody has asked, where no collating sequence is named: what a name means may change.
+    pub key: OnceCell<Rc<KeyInfo>>,
+    pub(crate) label: OnceCell<Rc<str>>,
+    pub(crate) affinities: OnceCell<Rc<[Affinity]>>,
 }
 
 /// A trigger.
@@ -221,6 +227,17 @@ impl Table {
     /// The column with this name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| same_name(&c.name, name))
+    }
+
+    /// `table.column`, as messages name a column.
+    pub fn column_label(&self, column: usize) -> &Rc<str> {
+        let c = &self.columns[column];
+        c.label.get_or_init(|| [&self.name, ".", &c.name].concat().into())
+    }
+
+    /// The affinities of a record's fields.
+    pub fn affinities(&self) -> &Rc<[Affinity]> {
+        self.affinities.get_or_init(|| self.storage.iter().map(|c| self.columns[*c].affinity).collect())
     }
 
     /// Whether rows have rowids.
@@ -288,7 +305,33 @@ impl Index {
         self.columns.iter().position(|c| matches!(c.source, ColumnSource::Column(n) if n == column))
     }
 
-    /// Whether any field is an expression.
+    /// What messages say that a unique index is about: its columns, or its name where it has others.
+    pub fn label(&self, table: &Table) -> &Rc<str> {
+        self.label.get_or_init(|| {
+            if self.has_expr() {
+                return format!("index '{}'", self.name).into();
+            }
+            let column = |c: &IndexColumn| match c.source {
+                ColumnSource::Column(k) => Some(&**table.column_label(k)),
+                ColumnSource::Rowid | ColumnSource::Expr(_) => None,
+            };
+            self.columns[..self.key_len].iter().filter_map(column).collect::<Vec<_>>().join(", ").into()
+        })
+    }
+
+    /// The affinities of an entry's fields, where none is an expression, whose affinity is known when it is bound.
+    pub fn affinities(&self, table: &Table) -> Option<&Rc<[Affinity]>> {
+        if self.affinities.get().is_none() && self.has_expr() {
+            return None;
+        }
+        let of = |c: &IndexColumn| match c.source {
+            ColumnSource::Column(k) => table.columns[k].affinity,
+            ColumnSource::Rowid | ColumnSource::Expr(_) => Affinity::Integer,
+        };
+        Some(self.affinities.get_or_init(|| self.columns.iter().map(of).collect()))
+    }
+
+    /// Whether a field is an expression.
     pub fn has_expr(&self) -> bool {
         self.columns.iter().any(|c| matches!(c.source, ColumnSource::Expr(_)))
     }

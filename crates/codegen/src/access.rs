@@ -211,8 +211,8 @@ impl Codegen<'_> {
     fn rowid_range(
         &mut self,
         cursor: i32,
-        lo: &Option<Bound>,
-        hi: &Option<Bound>,
+        lo: &Option<Box<Bound>>,
+        hi: &Option<Box<Bound>>,
         reverse: bool,
         o: &mut Open,
     ) -> Result<()> {

@@ -38,7 +38,7 @@ impl Codegen<'_> {
             }
             let (first, n) = self.index_entry(t, i, place.clone())?;
             // Columns are compared as they are stored.
-            let of_expr = |k: usize| match (&i.index.columns[k].source, &i.exprs[k]) {
+            let of_expr = |k: usize| match (&i.index.columns[k].source, i.expr(k)) {
                 (ColumnSource::Expr(_), Some(e)) if e.affinity() != Affinity::None => e.affinity(),
                 _ => Affinity::Blob,
             };

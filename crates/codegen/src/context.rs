@@ -1,7 +1,6 @@
 //! What all code generation shares.
 
 use crate::settings::Settings;
-use iolite_base::hash::FastMap;
 use iolite_base::{Encoding, Error, Few, Result};
 use iolite_bytecode::{Builder, Mark, Opcode, P4, Program};
 use iolite_catalog::{ColumnSource, Index, Table};
@@ -145,29 +144,37 @@ pub(crate) struct Subroutine {
     pub first: i32,
 }
 
-/// Where the tables' present rows are: a list, since there are few.
-#[derive(Default)]
-pub struct Places(Few<(TableId, Place)>);
+/// Values by number: a list, since a statement has few of each.
+pub struct Numbered<T>(Few<(u32, T)>);
 
-impl Places {
-    /// Where the table's row is.
-    pub fn get(&self, id: TableId) -> Option<&Place> {
+/// Where the tables' present rows are.
+pub type Places = Numbered<Place>;
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Numbered<T> {
+        Numbered(Few::new())
+    }
+}
+
+impl<T> Numbered<T> {
+    /// The value of a number.
+    pub fn get(&self, id: u32) -> Option<&T> {
         self.0.iter().find(|p| p.0 == id).map(|p| &p.1)
     }
 
-    /// Says where it is; answers where it was.
-    pub fn insert(&mut self, id: TableId, place: Place) -> Option<Place> {
+    /// Sets it; answers what it was.
+    pub fn insert(&mut self, id: u32, value: T) -> Option<T> {
         match self.0.iter_mut().find(|p| p.0 == id) {
-            Some(p) => Some(std::mem::replace(&mut p.1, place)),
+            Some(p) => Some(std::mem::replace(&mut p.1, value)),
             None => {
-                self.0.push((id, place));
+                self.0.push((id, value));
                 None
             }
         }
     }
 
-    /// Forgets the table.
-    pub fn remove(&mut self, id: TableId) -> Option<Place> {
+    /// Forgets it.
+    pub fn remove(&mut self, id: u32) -> Option<T> {
         let at = self.0.iter().position(|p| p.0 == id)?;
         Some(self.0.several().swap_remove(at).1)
     }
@@ -187,15 +194,15 @@ pub(crate) struct Codegen<'p> {
     pub places: Places,
     /// Expressions whose values stand in registers.
     pub known: Vec<(Expr, i32)>,
-    pub aggs: FastMap<AggId, i32>,
+    pub aggs: Numbered<i32>,
     /// Constants loaded in the prologue.
     pub constants: Vec<(Expr, i32)>,
-    pub subroutines: FastMap<SubId, Subroutine>,
+    pub subroutines: Numbered<Subroutine>,
     /// Rows of nested queries computed just before.
     pub sub_rows: Vec<(SubId, i32)>,
     pub case_bases: Vec<i32>,
     /// Stored common table expressions, by number: what stores them, `first` being the cursor.
-    pub ctes: FastMap<u32, Subroutine>,
+    pub ctes: Numbered<Subroutine>,
     pub marks: Option<Marks<'p>>,
     /// The program is a trigger's.
     pub in_trigger: bool,
@@ -233,12 +240,12 @@ impl<'p> Codegen<'p> {
             virtual_tables: &plan.virtual_tables,
             places: Places::default(),
             known: Vec::new(),
-            aggs: FastMap::default(),
+            aggs: Numbered::default(),
             constants: Vec::new(),
-            subroutines: FastMap::default(),
+            subroutines: Numbered::default(),
             sub_rows: Vec::new(),
             case_bases: Vec::new(),
-            ctes: FastMap::default(),
+            ctes: Numbered::default(),
             marks: None,
             in_trigger: false,
             in_returning: false,

@@ -197,9 +197,9 @@ impl Codegen<'_> {
         let unique = if i.index.unique.is_some() { i.index.key_len as i64 } else { 0 };
         self.b.jump4(Opcode::SorterFill, sorter, over, own, P4::Int(unique));
         if unique > 0 {
-            let message = crate::write::unique_message(&t.table, i);
+            let message = i.index.label(&t.table).clone();
             let code = Code::ConstraintUnique.number() as i32;
-            self.b.emit4(Opcode::Halt, code, 2, 0, P4::Name(message.into()));
+            self.b.emit4(Opcode::Halt, code, 2, 0, P4::Name(message));
             self.b.p5(p5::UNIQUE);
         }
         self.b.place(over);

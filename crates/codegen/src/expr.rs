@@ -33,7 +33,7 @@ impl Codegen<'_> {
                 }
             }
             Expr::Agg(id, _) => {
-                if let Some(reg) = self.aggs.get(id) {
+                if let Some(reg) = self.aggs.get(*id) {
                     return Ok(Val { reg: *reg, temp: false });
                 }
             }
@@ -233,7 +233,7 @@ impl Codegen<'_> {
             }
             Expr::Call(c) => self.call(c, target)?,
             Expr::Agg(id, _) => {
-                let reg = *self.aggs.get(id).ok_or_else(|| Error::sql("misuse of aggregate"))?;
+                let reg = *self.aggs.get(*id).ok_or_else(|| Error::sql("misuse of aggregate"))?;
                 self.copy(reg, target);
             }
             Expr::Subquery(s, n) => self.scalar_subquery(s, *n, target)?,

@@ -126,9 +126,9 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::Null, 0, to, 0);
                 continue;
             }
-            match (from, t.defaults.get(c)) {
+            match (from, t.default_of(c)) {
                 (Some(k), _) => self.source_value(w, source, *k, to)?,
-                (None, Some(Some(d))) => self.expr_to(d.as_ref().map_err(Error::clone)?, to)?,
+                (None, Some(d)) => self.expr_to(d.as_ref().map_err(Error::clone)?, to)?,
                 _ => {
                     self.b.emit(Opcode::Null, 0, to, 0);
                 }

@@ -56,7 +56,7 @@ pub(crate) struct Open {
     pub ins: Vec<InLoop>,
     /// The LEFT JOIN's flag, and where a row of NULLs enters.
     left: Option<(i32, usize)>,
-    right: Option<Right>,
+    right: Option<Box<Right>>,
     /// Cursors to set to a row of NULLs.
     pub cursors: [Option<i32>; 2],
     /// Registers to set to NULL likewise: first, count.
@@ -505,7 +505,7 @@ impl Codegen<'_> {
     /// Stores a query's rows in a transient table; answers its cursor.
     fn materialize(&mut self, q: &FromPlan) -> Result<i32> {
         let once = !q.correlated;
-        if once && let Some(c) = q.cte.and_then(|n| self.ctes.get(&n).copied()) {
+        if once && let Some(c) = q.cte.and_then(|n| self.ctes.get(n).copied()) {
             let cursor = self.b.cursor();
             // The place where it was first wanted may not have been reached.
             self.b.emit(Opcode::Gosub, c.return_reg, c.address, 0);
@@ -629,7 +629,7 @@ impl Codegen<'_> {
             let outer_next = std::mem::replace(&mut o.next, self.b.label());
             self.jump_unless_all(&l.filter, o.next)?;
             (right.return_reg, right.subroutine, right.outer_next) = (return_reg, subroutine, outer_next);
-            o.right = Some(right);
+            o.right = Some(Box::new(right));
             return Ok(());
         }
         if let Some(flag) = left_flag {

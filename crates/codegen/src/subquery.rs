@@ -30,7 +30,7 @@ impl<'p> Codegen<'p> {
     pub fn subquery_row(&mut self, s: &Rc<Subquery>) -> Result<i32> {
         let width = s.select.columns.len();
         let free = s.outer.is_empty();
-        if free && let Some(sub) = self.subroutines.get(&s.id).copied() {
+        if free && let Some(sub) = self.subroutines.get(s.id).copied() {
             self.b.emit(Opcode::Gosub, sub.return_reg, sub.address, 0);
             return Ok(sub.first);
         }

@@ -9,7 +9,7 @@ use crate::delete::Taken;
 use crate::modify::Modification;
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::{Label, Opcode, P4, PatchField, StrictColumn, StrictType, p5};
-use iolite_catalog::{ColumnSource, Table};
+use iolite_catalog::ColumnSource;
 use iolite_plan::Conflict;
 use iolite_plan::bind::{Target, TargetIndex};
 use iolite_plan::bound::*;
@@ -86,8 +86,9 @@ impl Codegen<'_> {
         let columns: Vec<StrictColumn> = table
             .columns
             .iter()
-            .map(|c| StrictColumn {
-                name: dotted(&table.name, &c.name).into(),
+            .enumerate()
+            .map(|(k, c)| StrictColumn {
+                name: table.column_label(k).clone(),
                 ty: if which(c) { strict_type(&c.decltype) } else { StrictType::Any },
             })
             .collect();
@@ -122,8 +123,8 @@ impl Codegen<'_> {
     }
 
     /// Stops the statement because of a constraint.
-    fn violate(&mut self, code: Code, policy: Conflict, message: &str, kind: u16) {
-        self.b.emit4(Opcode::Halt, code.number() as i32, policy_number(policy), 0, P4::Name(message.into()));
+    fn violate(&mut self, code: Code, policy: Conflict, message: Rc<str>, kind: u16) {
+        self.b.emit4(Opcode::Halt, code.number() as i32, policy_number(policy), 0, P4::Name(message));
         self.b.p5(kind);
     }
 
@@ -166,7 +167,7 @@ impl Codegen<'_> {
         let reg = w.new.first + column as i32;
         let ok = self.b.label();
         self.b.jump(Opcode::NotNull, reg, ok, 0);
-        if let Some(d) = &t.defaults[column] {
+        if let Some(d) = t.default_of(column) {
             self.expr_to(d.as_ref().map_err(Error::clone)?, reg)?;
         }
         self.apply_affinity(reg, &[t.table.columns[column].affinity]);
@@ -181,9 +182,9 @@ impl Codegen<'_> {
             return;
         }
         let table = &w.work.target().table;
-        let message = dotted(&table.name, &table.columns[column].name);
+        let message = table.column_label(column).clone();
         let code = Code::ConstraintNotnull.number() as i32;
-        self.b.emit4(Opcode::HaltIfNull, code, policy_number(policy), reg, P4::Name(message.into()));
+        self.b.emit4(Opcode::HaltIfNull, code, policy_number(policy), reg, P4::Name(message));
         self.b.p5(p5::NOT_NULL);
     }
 
@@ -194,7 +195,7 @@ impl Codegen<'_> {
         if policy == Conflict::Ignore {
             self.b.jump(Opcode::Goto, 0, w.work.next, 0);
         } else {
-            self.violate(Code::ConstraintCheck, policy, label, p5::CHECK);
+            self.violate(Code::ConstraintCheck, policy, (**label).into(), p5::CHECK);
         }
         self.b.place(ok);
         Ok(())
@@ -232,12 +233,11 @@ impl Codegen<'_> {
     }
 
     fn rowid_taken(&mut self, t: &Target, policy: Conflict) {
-        let (code, column) = match t.table.rowid_alias {
-            Some(c) => (Code::ConstraintPrimarykey, &*t.table.columns[c].name),
-            None => (Code::ConstraintRowid, "rowid"),
+        let (code, message) = match t.table.rowid_alias {
+            Some(c) => (Code::ConstraintPrimarykey, t.table.column_label(c).clone()),
+            None => (Code::ConstraintRowid, [&t.table.name, ".rowid"].concat().into()),
         };
-        let message = dotted(&t.table.name, column);
-        self.violate(code, policy, &message, p5::UNIQUE);
+        self.violate(code, policy, message, p5::UNIQUE);
     }
 
     fn index_taken(&mut self, t: &Target, i: &TargetIndex, policy: Conflict) {
@@ -246,8 +246,7 @@ impl Codegen<'_> {
         } else {
             Code::ConstraintUnique
         };
-        let message = unique_message(&t.table, i);
-        self.violate(code, policy, &message, p5::UNIQUE);
+        self.violate(code, policy, i.index.label(&t.table).clone(), p5::UNIQUE);
     }
 
     /// Jumps if the index entry found is that of the row as it was.
@@ -308,7 +307,7 @@ impl Codegen<'_> {
                 let to = first + k as i32;
                 match &c.source {
                     ColumnSource::Expr(_) => {
-                        let e = i.exprs[k].as_ref().ok_or_else(|| internal("an unbound index expression"))?;
+                        let e = i.expr(k).ok_or_else(|| internal("an unbound index expression"))?;
                         g.expr_to(e, to)?;
                     }
                     ColumnSource::Rowid => g.column(&row_column(t, ROWID), to)?,
@@ -325,6 +324,9 @@ impl Codegen<'_> {
 
     /// The affinities of an index record's fields.
     pub fn index_affinities(&self, t: &Target, i: &TargetIndex) -> P4 {
+        if let Some(list) = i.index.affinities(&t.table) {
+            return P4::Affinities(list.clone());
+        }
         let list: Vec<Affinity> = i
             .index
             .columns
@@ -333,7 +335,7 @@ impl Codegen<'_> {
             .map(|(k, c)| match &c.source {
                 ColumnSource::Column(c) => t.table.columns[*c].affinity,
                 ColumnSource::Rowid => Affinity::Integer,
-                ColumnSource::Expr(_) => match i.exprs[k].as_ref().map_or(Affinity::Blob, |e| e.affinity()) {
+                ColumnSource::Expr(_) => match i.expr(k).map_or(Affinity::Blob, |e| e.affinity()) {
                     Affinity::None => Affinity::Blob,
                     a => a,
                 },
@@ -533,28 +535,30 @@ impl Codegen<'_> {
     /// Makes the record of a new row, in a temporary register.
     fn whole_record(&mut self, w: &Writing<'_>) -> i32 {
         let t = w.work.target();
-        let stored: Vec<i32> = t.table.storage.iter().map(|c| w.new.first + *c as i32).collect();
-        let n = stored.len();
-        let contiguous = stored.iter().enumerate().all(|(k, r)| *r == stored[0] + k as i32);
+        let stored = || t.table.storage.iter().map(|c| w.new.first + *c as i32);
+        let n = t.table.storage.len();
+        let start = stored().next().unwrap_or(0);
+        let contiguous = stored().zip(start..).all(|(r, next)| r == next);
         // The rowid's alias is NULL in the record.
         let alias = t.table.rowid_alias;
         if let Some(a) = alias {
             self.b.emit(Opcode::Null, 0, w.new.first + a as i32, 0);
         }
         let first = if contiguous {
-            stored.first().copied().unwrap_or(0)
+            start
         } else {
             let f = self.b.regs(n);
-            for (k, r) in stored.iter().enumerate() {
-                self.copy(*r, f + k as i32);
+            for (k, r) in stored().enumerate() {
+                self.copy(r, f + k as i32);
             }
             f
         };
-        let affinities: Vec<Affinity> =
-            t.table.storage.iter().map(|c| t.table.columns[*c].affinity).collect();
+        let affinities = t.table.affinities();
         let record = self.b.temp();
-        let p4 =
-            if affinities.contains(&Affinity::Real) { P4::Affinities(affinities.into()) } else { P4::None };
+        let p4 = match affinities.contains(&Affinity::Real) {
+            true => P4::Affinities(affinities.clone()),
+            false => P4::None,
+        };
         self.b.emit4(Opcode::MakeRecord, first, n as i32, record, p4);
         self.b.p5(p5::FOR_INSERT);
         if let Some(a) = alias {
@@ -571,15 +575,9 @@ impl Codegen<'_> {
             default: table.absent_value(c).map_or(Value::Null, |v| (**v).clone()),
             real: table.columns[c].affinity == Affinity::Real,
         });
-        let fields: Vec<PatchField> = fields.collect();
+        let fields: Rc<[PatchField]> = fields.collect();
         let record = self.b.temp();
-        self.b.emit4(
-            Opcode::PatchRecord,
-            w.work.cursors.table,
-            w.new.first,
-            record,
-            P4::Patch(fields.into()),
-        );
+        self.b.emit4(Opcode::PatchRecord, w.work.cursors.table, w.new.first, record, P4::Patch(fields));
         self.b.p5(p5::FOR_INSERT);
         Ok(record)
     }
@@ -627,25 +625,4 @@ fn strict_type(decl: &str) -> StrictType {
         Some("BLOB") => StrictType::Blob,
         _ => StrictType::Any,
     }
-}
-
-/// `table.column`, as messages name it. Statements have one for each constraint that they test: made in one piece.
-fn dotted(table: &str, column: &str) -> String {
-    [table, ".", column].concat()
-}
-
-pub(crate) fn unique_message(t: &Table, i: &TargetIndex) -> String {
-    if i.index.has_expr() {
-        return format!("index '{}'", i.index.name);
-    }
-    let columns = &i.index.columns[..i.index.key_len];
-    let mut out = String::with_capacity(columns.len() * (t.name.len() + 16));
-    for c in columns {
-        let ColumnSource::Column(k) = c.source else { continue };
-        let before = if out.is_empty() { "" } else { ", " };
-        for part in [before, &t.name, ".", &t.columns[k].name] {
-            out.push_str(part);
-        }
-    }
-    out
 }

@@ -432,27 +432,30 @@ impl OrderTerm {
     }
 }
 
-/// A set of a table's columns.
+/// A set of small numbers: of a table's columns, of an arm's terms.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ColumnSet {
-    /// Columns 0 to 63, a bit each: nearly always all there are.
+pub struct NumberSet {
+    /// 0 to 63, a bit each: nearly always all there are.
     low: u64,
-    /// Columns 64 and above.
+    /// 64 and above.
     high: Vec<u64>,
 }
 
-impl ColumnSet {
-    /// All of a table's columns.
-    pub fn first(n: usize) -> ColumnSet {
-        let mut s = ColumnSet::default();
-        (0..n).for_each(|c| s.insert(c));
-        s
+impl NumberSet {
+    /// A set of one number.
+    pub fn one(n: usize) -> NumberSet {
+        NumberSet::from_iter([n])
     }
 
-    /// Adds a column.
-    pub fn insert(&mut self, column: usize) {
-        match column.checked_sub(64) {
-            None => self.low |= 1 << column,
+    /// The numbers below `n`.
+    pub fn first(n: usize) -> NumberSet {
+        (0..n).collect()
+    }
+
+    /// Adds a number.
+    pub fn insert(&mut self, n: usize) {
+        match n.checked_sub(64) {
+            None => self.low |= 1 << n,
             Some(c) => {
                 if self.high.len() <= c / 64 {
                     self.high.resize(c / 64 + 1, 0);
@@ -462,18 +465,57 @@ impl ColumnSet {
         }
     }
 
-    /// Whether the column is in it.
-    pub fn contains(&self, column: usize) -> bool {
-        match column.checked_sub(64) {
-            None => self.low >> column & 1 != 0,
+    /// Whether a number is in it.
+    #[inline]
+    pub fn contains(&self, n: usize) -> bool {
+        match n.checked_sub(64) {
+            None => self.low >> n & 1 != 0,
             Some(c) => self.high.get(c / 64).is_some_and(|w| w >> (c % 64) & 1 != 0),
         }
     }
 
-    /// The columns, in order.
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.low == 0 && self.high.iter().all(|w| *w == 0)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.words().map(|w| w.count_ones() as usize).sum()
+    }
+
+    /// Adds those of another set.
+    pub fn extend(&mut self, other: &NumberSet) {
+        self.low |= other.low;
+        if !other.high.is_empty() {
+            other.iter().filter(|n| *n > 63).for_each(|n| self.insert(n));
+        }
+    }
+
+    /// Whether another set has all of them.
+    pub fn is_within(&self, other: &NumberSet) -> bool {
+        self.low & !other.low == 0 && (self.high.is_empty() || self.iter().all(|n| other.contains(n)))
+    }
+
+    fn words(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(self.low).chain(self.high.iter().copied())
+    }
+
+    /// The numbers, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
-        let words = std::iter::once(self.low).chain(self.high.iter().copied()).enumerate();
-        words.flat_map(|(k, w)| (0..64).filter(move |b| w >> b & 1 != 0).map(move |b| k * 64 + b))
+        self.words().enumerate().flat_map(|(k, word)| {
+            let next = |w: &u64| Some(w & (w - 1)).filter(|w| *w != 0);
+            let left = std::iter::successors(Some(word).filter(|w| *w != 0), next);
+            left.map(move |w| k * 64 + w.trailing_zeros() as usize)
+        })
+    }
+}
+
+impl FromIterator<usize> for NumberSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> NumberSet {
+        let mut s = NumberSet::default();
+        numbers.into_iter().for_each(|n| s.insert(n));
+        s
     }
 }
 
@@ -506,7 +548,7 @@ pub struct Source {
     /// `INDEXED BY`, `NOT INDEXED`.
     pub indexed: ast::Indexed,
     /// Columns that are used.
-    pub used: ColumnSet,
+    pub used: NumberSet,
     /// The rowid is used.
     pub rowid_used: bool,
     /// What reading its rows takes beyond the table's definition.

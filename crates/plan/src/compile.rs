@@ -4,6 +4,7 @@ use crate::bind::{Binder, Env};
 use crate::bound::Select;
 use crate::compiler::Compiler;
 use crate::control;
+use crate::plan::SelectPlan;
 use crate::planner::Planner;
 use crate::statement::control::Control;
 use crate::statement::modify::ModifyPlan;
@@ -16,6 +17,7 @@ use std::rc::Rc;
 impl Compiler<'_> {
     /// A query.
     fn query(&mut self, s: &ast::Select, text: &str, out: &mut StatementPlan) -> Result<()> {
+        out.body = Body::Query(SelectPlan::with_one_arm());
         let Body::Query(plan) = &mut out.body else { return Ok(()) };
         let mut bound = Select::with_one_arm();
         let mut b = Binder::new(self.env, text);
@@ -86,7 +88,6 @@ pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, out: &mut StatementPl
 
 /// A plan that does nothing, into one that is as [`StatementPlan::default`] makes it.
 pub fn idle(env: &Env<'_>, out: &mut StatementPlan) {
-    out.body = Body::Define(crate::statement::define::DefinePlan { steps: Vec::new() });
     Compiler::new(env).finish(out);
 }
 

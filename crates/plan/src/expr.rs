@@ -55,7 +55,7 @@ impl Expr {
     fn explicit_collation(&self) -> Option<Collation> {
         match self {
             Expr::Collate(_, c) => Some(c.clone()),
-            Expr::Column(_) | Expr::Const(_) | Expr::Subquery(..) | Expr::Exists(_) => None,
+            Expr::Column(_) | Expr::Const(_) | Expr::Param(_) | Expr::Subquery(..) | Expr::Exists(_) => None,
             Expr::Agg(..) | Expr::Window(..) => None,
             _ => {
                 let mut found = None;
@@ -131,6 +131,12 @@ impl Expr {
         }
     }
 
+    /// Whether it is one of those without operands that most expressions end in.
+    #[inline]
+    pub(crate) fn is_leaf(&self) -> bool {
+        matches!(self, Expr::Const(_) | Expr::Param(_) | Expr::Column(_))
+    }
+
     /// As [`Expr::children`], to change them.
     pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         match self {
@@ -197,6 +203,9 @@ impl Expr {
     /// Calls `f` on the expression and all below it, until it breaks. Nested queries are not entered.
     pub fn walk(&self, f: &mut dyn FnMut(&Expr) -> ControlFlow<()>) -> ControlFlow<()> {
         f(self)?;
+        if self.is_leaf() {
+            return ControlFlow::Continue(());
+        }
         let mut flow = ControlFlow::Continue(());
         self.children(&mut |e| {
             if flow.is_continue() {
@@ -208,12 +217,20 @@ impl Expr {
 
     /// Whether `pred` holds for the expression or one below it.
     pub fn any(&self, pred: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        if self.is_leaf() {
+            return pred(self);
+        }
         self.walk(&mut |e| if pred(e) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             .is_break()
     }
 
     /// The tables it refers to, those of enclosing queries that nested queries refer to included.
     pub fn tables(&self, f: &mut dyn FnMut(TableId)) {
+        match self {
+            Expr::Column(c) => return f(c.table),
+            Expr::Const(_) | Expr::Param(_) => return,
+            _ => {}
+        }
         let _ = self.walk(&mut |e| {
             match e {
                 Expr::Column(c) => f(c.table),

@@ -7,6 +7,7 @@ use crate::access::{Candidate, OrderKey};
 use crate::bound::*;
 use crate::cost;
 use crate::terms::Mask;
+use iolite_base::Few;
 
 /// An order that the loops might deliver by themselves.
 pub struct Wanted<'a> {
@@ -38,7 +39,7 @@ pub struct Path {
     /// Candidates, outermost first.
     pub loops: Vec<Candidate>,
     /// Which of them run backwards.
-    pub reverse: Vec<bool>,
+    pub reverse: Mask,
     /// In which of them NULLs of the first key come at the other end.
     pub apart: Mask,
     /// The wanted order comes out.
@@ -65,7 +66,7 @@ struct Partial {
     rows: f64,
     /// The source of the last loop and which of its candidates.
     pick: (usize, usize),
-    /// Which of the partial paths that are a loop shorter.
+    /// The partial path that is a loop shorter.
     from: usize,
     state: OrderState,
     /// Leading terms of the wanted order that come out.
@@ -82,16 +83,17 @@ enum OrderState {
 /// Finds the cheapest path found by the search. `runs`: how often the whole is thought to run.
 pub fn search(
     sources: &[Source],
-    mut candidates: Vec<Vec<Candidate>>,
+    mut candidates: Few<Vec<Candidate>>,
     wanted: Option<&Wanted<'_>>,
     runs: f64,
 ) -> Option<Path> {
     let n = sources.len();
     if let (1, [only]) = (n, &mut candidates[..]) {
         let k = best_of_one(sources, only, wanted, runs)?;
-        let c = only.swap_remove(k);
-        let rows = c.rows;
-        return Some(path(sources, vec![c], wanted, rows));
+        only.swap(0, k);
+        only.truncate(1);
+        let rows = only[0].rows;
+        return Some(path(sources, std::mem::take(only), wanted, rows));
     }
     let any_right = sources.iter().any(|s| s.join.right);
     // Nothing written behind a CROSS JOIN comes before what is written to its left.
@@ -119,18 +121,19 @@ pub fn search(
         state: OrderState::Alive,
         delivered: 0,
     };
-    // The partial paths by their length.
-    let mut layers = Vec::with_capacity(n + 1);
-    layers.push(vec![start]);
-    let mut loops: Vec<&Candidate> = Vec::with_capacity(n);
+    // The partial paths, the shorter ones first; those of the length that is looked at now begin at `beam`.
+    let mut paths = Vec::with_capacity(1 + n * width);
+    paths.push(start);
+    let mut beam = 0;
+    let mut loops: Vec<&Candidate> = Vec::new();
     let mut order = Order::default();
     for _ in 0..n {
-        let mut next: Vec<Partial> = Vec::with_capacity(width);
-        let beam = layers.last().map_or(&[][..], Vec::as_slice);
-        for (from, p) in beam.iter().enumerate() {
+        let next = paths.len();
+        for from in beam..next {
+            let p = paths[from];
             if wanted.is_some() && p.state != OrderState::Dead {
                 loops.clear();
-                loops.extend(picks(&layers, from).map(|(i, k)| &candidates[i][k]));
+                loops.extend(picks(&paths, from).map(|(i, k)| &candidates[i][k]));
                 loops.reverse();
             }
             for i in 0..n {
@@ -165,28 +168,30 @@ pub fn search(
                     };
                     let total = estimate(cost + sort);
                     let new = Partial { mask, cost, total, rows, pick: (i, k), from, state, delivered };
-                    if let Some(place) = place_for(&mut next, &new, width) {
-                        *place = new;
+                    match place_for(&paths[next..], &new, width) {
+                        Some(place) if next + place == paths.len() => paths.push(new),
+                        Some(place) => paths[next + place] = new,
+                        None => {}
                     }
                 }
             }
         }
-        layers.push(next);
+        beam = next;
     }
-    let (at, best) = layers.last()?.iter().enumerate().min_by_key(|(_, p)| p.total)?;
+    let (at, best) = paths.iter().enumerate().skip(beam).min_by_key(|(_, p)| p.total)?;
     let rows = best.rows / runs;
-    let mut loops: Vec<Candidate> = picks(&layers, at).map(|(i, k)| candidates[i][k].clone()).collect();
-    loops.reverse();
+    let chosen: Vec<(usize, usize)> = picks(&paths, at).collect();
+    let loops = chosen.into_iter().rev().map(|(i, k)| candidates[i].swap_remove(k)).collect();
     Some(path(sources, loops, wanted, rows))
 }
 
-/// The loops of a partial path of the last layer, innermost first.
-fn picks(layers: &[Vec<Partial>], at: usize) -> impl Iterator<Item = (usize, usize)> {
+/// The loops of a partial path, innermost first.
+fn picks(paths: &[Partial], at: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut at = at;
-    layers[1..].iter().rev().map(move |layer| {
-        let p = &layer[at];
+    std::iter::from_fn(move || {
+        let p = &paths[at];
         at = p.from;
-        p.pick
+        (p.mask != 0).then_some(p.pick)
     })
 }
 
@@ -256,7 +261,7 @@ pub fn delivers(sources: &[Source], loops: &[Candidate], wanted: &Wanted<'_>) ->
 }
 
 /// Which loops must run backwards to deliver an order, where they can.
-pub fn directions(sources: &[Source], loops: &[Candidate], wanted: &Wanted<'_>) -> Option<Vec<bool>> {
+pub fn directions(sources: &[Source], loops: &[Candidate], wanted: &Wanted<'_>) -> Option<Mask> {
     let mut order = Order::default();
     order.find(sources, &loops.iter().collect::<Vec<_>>(), wanted);
     (order.state == OrderState::Done).then_some(order.reverse)
@@ -272,10 +277,8 @@ fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, 
     let delivered = if ordered { 0 } else { order.delivered };
     let (mut reverse, mut apart) = (order.reverse, order.apart);
     if !ordered && delivered == 0 {
-        reverse.clear();
-        apart = 0;
+        (reverse, apart) = (0, 0);
     }
-    reverse.resize(loops.len(), false);
     Path { loops, reverse, apart, ordered, sorted: false, delivered, adjacent: false, arguments: false, rows }
 }
 
@@ -285,20 +288,22 @@ fn estimate(x: f64) -> i32 {
     (x.max(1.0).log2() * 10.0).round() as i32
 }
 
-/// Where a partial path belongs, unless one at least as good covers the same sources, or `width` better ones are there.
-fn place_for<'l>(list: &'l mut Vec<Partial>, new: &Partial, width: usize) -> Option<&'l mut Partial> {
+/// Where a partial path belongs in a list, the end included, unless one at least as good covers the same sources, or `width` better
+/// ones are there.
+fn place_for(list: &[Partial], new: &Partial, width: usize) -> Option<usize> {
     let dead = new.state == OrderState::Dead;
     let like = |p: &Partial| p.mask == new.mask && (p.state == OrderState::Dead) == dead;
     if let Some(k) = list.iter().position(like) {
-        let key = |p: &Partial| (p.total, estimate(p.rows), estimate(p.cost));
-        return if key(new) < key(&list[k]) { Some(&mut list[k]) } else { None };
+        let (own, other) = (new.total, list[k].total);
+        let finer = |p: &Partial| (estimate(p.rows), estimate(p.cost));
+        let better = own < other || own == other && finer(new) < finer(&list[k]);
+        return better.then_some(k);
     }
     if list.len() < width {
-        list.push(*new);
-        return list.last_mut();
+        return Some(list.len());
     }
     let worst = (0..list.len()).max_by_key(|&k| list[k].total)?;
-    if new.total < list[worst].total { Some(&mut list[worst]) } else { None }
+    (new.total < list[worst].total).then_some(worst)
 }
 
 /// What a sequence of loops delivers of the wanted order. One serves for many sequences.
@@ -306,7 +311,7 @@ struct Order {
     state: OrderState,
     delivered: usize,
     /// Which loops must run backwards for it.
-    reverse: Vec<bool>,
+    reverse: Mask,
     /// In which NULLs must come at the other end.
     apart: Mask,
     /// Which terms come out.
@@ -315,19 +320,17 @@ struct Order {
 
 impl Default for Order {
     fn default() -> Order {
-        let (reverse, apart, done) = (Vec::new(), 0, Vec::new());
+        let (reverse, apart, done) = (0, 0, Vec::new());
         Order { state: OrderState::Dead, delivered: 0, reverse, apart, done }
     }
 }
 
 impl Order {
     fn find(&mut self, sources: &[Source], loops: &[&Candidate], w: &Wanted<'_>) {
-        self.reverse.clear();
-        self.reverse.resize(loops.len(), false);
         self.done.clear();
         self.done.resize(w.terms.len(), false);
-        self.apart = 0;
-        let loops_turned = (&mut self.reverse[..], &mut self.apart);
+        (self.reverse, self.apart) = (0, 0);
+        let loops_turned = (&mut self.reverse, &mut self.apart);
         self.state = order_state(sources, loops, w, loops_turned, &mut self.done);
         self.delivered = if w.part { self.done.iter().take_while(|d| **d).count() } else { 0 };
     }
@@ -338,7 +341,7 @@ fn order_state(
     sources: &[Source],
     loops: &[&Candidate],
     w: &Wanted<'_>,
-    (reverse, apart): (&mut [bool], &mut Mask),
+    (reverse, apart): (&mut Mask, &mut Mask),
     done: &mut [bool],
 ) -> OrderState {
     let is_constant = |t: &OrderTerm| match t.expr.without_collate() {
@@ -415,7 +418,7 @@ fn order_state(
                     None => {
                         direction = Some(back);
                         // Either way round, equal results are next to each other.
-                        reverse[n] = back && w.what == What::Order;
+                        *reverse |= Mask::from(back && w.what == What::Order) << n;
                     }
                     Some(d) if d == back => {}
                     Some(_) => {

@@ -2,7 +2,6 @@
 
 use crate::bound::*;
 use iolite_base::Few;
-use iolite_base::hash::FastMap;
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_ext::{IndexInfo, SourceFactory, VirtualTable};
 use iolite_sql::ast::{self, CompoundOp};
@@ -99,17 +98,17 @@ impl SelectPlan {
 
 /// The plans of queries nested in expressions, by their numbers.
 #[derive(Default, Debug)]
-pub struct NestedPlans(FastMap<SubId, SelectPlan>);
+pub struct NestedPlans(Vec<(SubId, SelectPlan)>);
 
 impl NestedPlans {
     /// The plan of a query.
     pub fn get(&self, id: SubId) -> Option<&SelectPlan> {
-        self.0.get(&id)
+        self.0.iter().find(|p| p.0 == id).map(|p| &p.1)
     }
 
     /// Whether the query has a plan.
     pub fn contains(&self, id: SubId) -> bool {
-        self.0.contains_key(&id)
+        self.get(id).is_some()
     }
 
     /// Whether there is none.
@@ -119,10 +118,10 @@ impl NestedPlans {
 
     /// Adds a plan.
     pub fn insert(&mut self, id: SubId, plan: SelectPlan) {
-        self.0.insert(id, plan);
+        self.0.push((id, plan));
     }
 
-    /// All plans, in no order.
+    /// All plans, in the order in which they were made.
     pub fn iter(&self) -> impl Iterator<Item = (SubId, &SelectPlan)> {
         self.0.iter().map(|(id, p)| (*id, p))
     }
@@ -412,9 +411,9 @@ pub enum Access {
     /// Rowids in a range.
     RowidRange {
         /// Lower end.
-        lo: Option<Bound>,
+        lo: Option<Box<Bound>>,
         /// Upper end.
-        hi: Option<Bound>,
+        hi: Option<Box<Bound>>,
         /// Backwards.
         reverse: bool,
     },

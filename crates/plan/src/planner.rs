@@ -298,13 +298,16 @@ impl<'a> Planner<'a> {
         };
         let may_be_adjacent = plan.distinct == Distinct::Set && !core.aggregate && windows.is_empty();
         let results = if may_be_adjacent { distinct::terms(core) } else { Vec::new() };
-        let (mut path, queries) = if core.sources.is_empty() {
-            (Path { ordered: true, rows: 1.0, ..Path::default() }, Vec::new())
+        // Queries in FROM first: their size matters for the order of the loops.
+        let queries = self.queries_in_from(core)?;
+        let mut path = if core.sources.is_empty() {
+            Path { ordered: true, rows: 1.0, ..Path::default() }
         } else {
             let order = if windows.is_empty() { &order_by[..] } else { input_order };
             // A module is not told of a window's order: it may refuse orders that it cannot give.
             let offered = windows.is_empty();
-            self.loops(core, &terms, (order, offered, limits), &results, min_max.as_ref(), changing)?
+            let order = (order, offered, limits);
+            self.loops(core, &terms, order, &results, min_max.as_ref(), (&queries, changing))?
         };
         if path.adjacent {
             plan.distinct = Distinct::Adjacent;
@@ -356,7 +359,7 @@ impl<'a> Planner<'a> {
             Grouping::All => 1.0,
             _ => (path.rows * 0.25).max(1.0),
         };
-        self.levels(plan, core, path, queries, &terms, changing)?;
+        self.levels(plan, core, path, queries, terms, changing)?;
         swap(&mut plan.group_by, &mut core.group_by);
         swap(&mut plan.aggs, &mut core.aggs);
         swap(&mut plan.having, &mut core.having);
@@ -425,16 +428,8 @@ impl<'a> Planner<'a> {
         (order_by, offered, limits): (&[OrderTerm], bool, Option<(Expr, Option<Expr>)>),
         results: &[OrderTerm],
         min_max: Option<&Vec<OrderTerm>>,
-        changing: bool,
-    ) -> Result<(Path, Vec<Option<FromPlan>>)> {
-        // Queries in FROM first: their size matters for the order of the loops.
-        let mut queries = Vec::with_capacity(core.sources.len());
-        for s in &core.sources {
-            queries.push(match &s.kind {
-                SourceKind::Subquery(q) => Some(self.query_in_from(q, &s.used, shared_cte(core, q.cte))?),
-                _ => None,
-            });
-        }
+        (queries, changing): (&[Option<Box<FromPlan>>], bool),
+    ) -> Result<Path> {
         let constant = constants(core, terms);
         let (group_terms, argument);
         let wanted = if let Some(m) = min_max {
@@ -481,13 +476,14 @@ impl<'a> Planner<'a> {
             env: self.env,
             sources: &core.sources,
             terms,
-            queries: &queries,
+            queries,
             changing: changing && core.sources.len() == 1,
             asked,
             ordered: wanted.is_some(),
+            order_counts: wanted.is_some() || distinct::argument(core).is_some(),
             limits: limits.as_ref().map(|(limit, offset)| (limit, offset.as_ref())),
         };
-        let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(core.sources.len());
+        let mut candidates: Few<Vec<Candidate>> = Few::with_capacity(core.sources.len());
         for i in 0..core.sources.len() {
             candidates.push(a.of(i)?);
         }
@@ -520,12 +516,30 @@ impl<'a> Planner<'a> {
             let w = Wanted { terms: &terms, what: What::Groups, part: false, constant: &constant };
             path.arguments = join_order::delivers(&core.sources, &path.loops, &w);
         }
-        Ok((path, queries))
+        Ok(path)
+    }
+
+    /// Plans the queries in FROM, by the places of their sources. Of these only the columns are left.
+    fn queries_in_from(&mut self, core: &mut Core) -> Result<Few<Option<Box<FromPlan>>>> {
+        let mut out = Few::with_capacity(core.sources.len());
+        for i in 0..core.sources.len() {
+            let shared = match &core.sources[i].kind {
+                SourceKind::Subquery(q) => shared_cte(core, q.cte),
+                _ => false,
+            };
+            let s = &mut core.sources[i];
+            out.push(match &mut s.kind {
+                SourceKind::Subquery(q) => Some(Box::new(self.query_in_from(q, &s.used, shared)?)),
+                _ => None,
+            });
+        }
+        Ok(out)
     }
 
     /// `shared`: another source reads the same rows, and other columns of them.
-    fn query_in_from(&mut self, q: &FromQuery, used: &ColumnSet, shared: bool) -> Result<FromPlan> {
-        let mut select = q.select.clone();
+    fn query_in_from(&mut self, q: &mut FromQuery, used: &NumberSet, shared: bool) -> Result<FromPlan> {
+        let columns = q.select.columns.clone();
+        let mut select = std::mem::replace(&mut q.select, Select { columns, ..Select::default() });
         if q.recursive.is_none() && !shared && q.materialize != Some(true) && q.outer.is_empty() {
             drop_unread(&mut select, used);
         }
@@ -536,14 +550,13 @@ impl<'a> Planner<'a> {
             select.order_by.clear();
         }
         let plan = self.select(select)?;
-        let recursive = match &q.recursive {
+        let recursive = match &mut q.recursive {
             None => None,
             Some(r) => {
-                let mut arms = Vec::new();
-                for a in &r.arms {
-                    let mut plan = CorePlan::default();
-                    self.arm(&mut a.clone(), &mut plan)?;
-                    arms.push(plan);
+                let mut arms = Vec::with_capacity(r.arms.len());
+                for mut a in std::mem::take(&mut r.arms) {
+                    arms.push(CorePlan::default());
+                    self.arm(&mut a, arms.last_mut().expect("just added"))?;
                 }
                 for e in r.limit.iter().chain(&r.offset) {
                     self.nested(e)?;
@@ -604,81 +617,54 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Turns the path into levels and hands each condition to the level where it is tested.
+    /// Turns the path into levels and hands each condition to the level where it is tested. Takes the arm's sources.
     fn levels(
         &mut self,
         plan: &mut CorePlan,
-        core: &Core,
+        core: &mut Core,
         path: Path,
-        mut queries: Vec<Option<FromPlan>>,
-        terms: &[Term],
+        mut queries: Few<Option<Box<FromPlan>>>,
+        terms: Vec<Term>,
         changing: bool,
     ) -> Result<()> {
-        let used: Vec<usize> = path.loops.iter().flat_map(|c| c.used.iter().copied()).collect();
-        let level_of = |source: usize| path.loops.iter().position(|c| c.source == source);
-        let mut on: Vec<Vec<Expr>> = vec![Vec::new(); path.loops.len()];
-        let mut filter: Vec<Vec<Expr>> = vec![Vec::new(); path.loops.len()];
-        let last_right =
-            |before: usize| (0..before).rev().find(|&s| core.sources[s].join.right).and_then(level_of);
-        for (n, t) in terms.iter().enumerate() {
-            if let (Some(from), Some(form), false) = (t.narrows, t.forms.first(), used.contains(&n))
-                && let (Some(own), Some(from)) = (level_of(form.source), level_of(from))
-                && own < from
-            {
-                filter[own].push(t.expr.clone());
-            }
-            if t.derived || used.contains(&n) {
-                continue;
-            }
-            self.nested(&t.expr)?;
-            if let Some(p) = t.on
-                && (core.sources[p].join.left || core.sources[p].join.right)
-            {
-                on[level_of(p).expect("every source has a level")].push(t.expr.clone());
-                continue;
-            }
-            let floor = last_right(t.on.map_or(core.sources.len(), |p| p + 1));
-            // Where a RIGHT JOIN follows, a condition of ON does not decide about all rows.
-            let partial = t.on.is_some_and(|p| core.sources[p + 1..].iter().any(|s| s.join.right));
-            let once = core.sources.is_empty() || !t.expr.changes_by_call();
-            // WHERE decides about the rows without a match, too.
-            if t.mask == 0 && (t.on.is_none() || floor.is_none()) && !partial && once {
-                plan.constant.push(t.expr.clone());
-                continue;
-            }
-            let mut placed: Mask = 0;
-            let mut at = 0;
-            for (l, c) in path.loops.iter().enumerate() {
-                placed |= 1 << c.source;
-                at = l;
-                if t.mask & !placed == 0 {
-                    break;
-                }
-            }
-            filter[at.max(floor.unwrap_or(0))].push(t.expr.clone());
+        for (i, q) in queries.iter_mut().enumerate() {
+            let (Some(q), source) = (q, &core.sources[i]) else { continue };
+            q.forward = match changing {
+                true => !q.select.order_by.is_empty() && q.select.limit.is_none(),
+                false => interleaved(core, i),
+            };
+            q.coroutine = !changing
+                && !is_materialized(source)
+                && !source.join.left
+                && !source.join.right
+                && !shared_cte(core, q.cte);
         }
+        let positions = |is: fn(&JoinKind) -> bool| -> Mask {
+            core.sources.iter().enumerate().fold(0, |m, (i, s)| m | u64::from(is(&s.join)) << i)
+        };
+        let (right, outer) = (positions(|j| j.right), positions(|j| j.left || j.right));
+        let all = core.sources.len();
         let Path { loops, reverse, apart, .. } = path;
+        let as_written = loops.iter().enumerate().all(|(l, c)| l == c.source);
+        let given = std::mem::take(&mut core.sources);
+        let (mut in_turn, by_place) = match as_written {
+            true => (Some(given.into_iter()), Few::new()),
+            false => (None, given),
+        };
+        let (mut used, mut place) = (NumberSet::default(), [0u8; Mask::BITS as usize]);
         plan.levels = Few::with_capacity(loops.len());
-        let (mut outer_rows, mut filters, mut worth) = (1.0, false, 0);
-        for (l, (c, back)) in loops.into_iter().zip(reverse).enumerate() {
-            let source = core.sources[c.source].clone();
+        for (l, c) in loops.into_iter().enumerate() {
+            place[c.source] = l as u8;
+            used.extend(&c.used);
+            let moved = in_turn.as_mut().and_then(Iterator::next);
+            let source = moved.unwrap_or_else(|| by_place[c.source].clone());
             if let Some(s) = &source.exists {
                 // An executor may have it as the condition that it was.
                 self.nested(&Expr::Exists(s.clone()))?;
             }
-            let mut query = queries[c.source].take().map(Box::new);
+            let mut query = queries[c.source].take();
             if let Some(q) = &mut query {
-                q.forward = match changing {
-                    true => !q.select.order_by.is_empty() && q.select.limit.is_none(),
-                    false => interleaved(core, c.source),
-                };
-                q.coroutine = l == 0
-                    && !changing
-                    && !is_materialized(&source)
-                    && !source.join.left
-                    && !source.join.right
-                    && matches!(c.access, Access::Scan { .. })
-                    && !shared_cte(core, q.cte);
+                q.coroutine &= l == 0 && matches!(c.access, Access::Scan { .. });
                 q.interleaved = if changing { q.coroutine } else { q.forward };
             }
             let mut access = c.access;
@@ -690,7 +676,7 @@ impl<'a> Planner<'a> {
                     a.nulls_apart = true;
                 }
             }
-            if back {
+            if reverse >> l & 1 != 0 {
                 match &mut access {
                     Access::Scan { reverse }
                     | Access::IndexScan { reverse, .. }
@@ -701,18 +687,51 @@ impl<'a> Planner<'a> {
                 }
             }
             self.access_exprs(&access)?;
+            let (on, filter) = (Vec::new(), Vec::new());
+            plan.levels.push(Level { source, query, access, on, filter, bloom: Bloom::None, rows: c.rows });
+        }
+        let level_of = |source: usize| place[source] as usize;
+        for (n, t) in terms.into_iter().enumerate() {
+            if let (Some(from), Some(form), false) = (t.narrows, t.forms.first(), used.contains(n)) {
+                let own = level_of(form.source);
+                if own < level_of(from) {
+                    plan.levels[own].filter.push(t.expr);
+                    continue;
+                }
+            }
+            if t.derived || used.contains(n) {
+                continue;
+            }
+            self.nested(&t.expr)?;
+            if let Some(p) = t.on.filter(|p| outer >> p & 1 != 0) {
+                plan.levels[level_of(p)].on.push(t.expr);
+                continue;
+            }
+            // WHERE decides about the rows without a match of a RIGHT JOIN, too, ON about those of the joins before it.
+            let before = right & t.on.map_or(Mask::MAX, |p| Mask::MAX >> (Mask::BITS as usize - 1 - p));
+            let floor = (before != 0).then(|| level_of(before.ilog2() as usize));
+            // Where a RIGHT JOIN follows, a condition of ON does not decide about all rows.
+            let partial = t.on.is_some() && right != before;
+            let once = all == 0 || !t.expr.changes_by_call();
+            if t.mask == 0 && (t.on.is_none() || floor.is_none()) && !partial && once {
+                plan.constant.push(t.expr);
+                continue;
+            }
+            let mut at = floor.unwrap_or(0);
+            let mut left = t.mask;
+            while left != 0 {
+                at = at.max(level_of(left.trailing_zeros() as usize));
+                left &= left - 1;
+            }
+            plan.levels[at].filter.push(t.expr);
+        }
+        let (mut outer_rows, mut filters, mut worth) = (1.0, false, 0);
+        for l in 0..plan.levels.len() {
+            let level = &mut plan.levels[l];
             // Cheap conditions first.
-            filter[l].sort_by_key(crate::expr::has_subquery);
-            plan.levels.push(Level {
-                source,
-                query,
-                access,
-                on: std::mem::take(&mut on[l]),
-                filter: std::mem::take(&mut filter[l]),
-                bloom: Bloom::None,
-                rows: c.rows,
-            });
-            let level = &plan.levels[l];
+            if !self.flat && level.filter.len() > 1 {
+                level.filter.sort_by_key(crate::expr::has_subquery);
+            }
             if self.env.lookahead_filters {
                 let pays = l > 0 && bloom::pays(level, outer_rows);
                 worth |= u64::from(pays) << l;
@@ -800,7 +819,7 @@ fn skips_rows(l: &Level) -> bool {
 }
 
 /// Puts NULL for the columns of a query in FROM that nobody reads, where that changes nothing else.
-fn drop_unread(select: &mut Select, used: &ColumnSet) {
+fn drop_unread(select: &mut Select, used: &NumberSet) {
     let sets = select.ops.iter().any(|o| *o != CompoundOp::UnionAll);
     let whole = |c: &Core| c.aggregate || c.distinct || !c.windows.is_empty();
     if sets || !select.ops.is_empty() && !select.order_by.is_empty() || select.cores.iter().any(whole) {

@@ -100,36 +100,40 @@ impl Positions<'_> {
     }
 }
 
-/// Analyses an arm's filter.
-pub fn analyse(core: &Core) -> Vec<Term> {
+/// Analyses an arm's filter, which becomes the terms.
+pub fn analyse(core: &mut Core) -> Vec<Term> {
+    let filter = std::mem::take(&mut core.filter);
     let pos = Positions(&core.sources);
-    let mut out = Vec::new();
-    for f in &core.filter {
+    let mut out = Vec::with_capacity(filter.len());
+    for f in filter {
         let on = f.on.and_then(|t| pos.position(t));
-        add(&f.expr, on, &pos, &mut out);
+        add(f.expr, on, &pos, &mut out);
     }
     transitive(&mut out, &pos);
     out
 }
 
-fn add(e: &Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
-    if let Expr::Between { lo, hi } = e
-        && !matches!(lo.lhs, Expr::Call(_) | Expr::Subquery(..) | Expr::Case { .. })
-        && !matches!(hi.lhs.without_collate(), Expr::CaseBase(..))
-    {
-        add(&Expr::Compare(lo.clone()), on, pos, out);
-        add(&Expr::Compare(hi.clone()), on, pos, out);
-        return;
-    }
-    if let (Expr::Call(c), Some(p)) = (e, said_truth(e)) {
+fn add(e: Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
+    let e = match e {
+        Expr::Between { lo, hi }
+            if !matches!(lo.lhs, Expr::Call(_) | Expr::Subquery(..) | Expr::Case { .. })
+                && !matches!(hi.lhs.without_collate(), Expr::CaseBase(..)) =>
+        {
+            add(Expr::Compare(lo), on, pos, out);
+            add(Expr::Compare(hi), on, pos, out);
+            return;
+        }
+        e => e,
+    };
+    if let (Expr::Call(c), Some(p)) = (&e, said_truth(&e)) {
         let from = out.len();
-        add(&c.args[0], on, pos, out);
+        add(c.args[0].clone(), on, pos, out);
         out[from..].iter_mut().for_each(|t| t.truth = Some(p));
         return;
     }
-    let e = match or_as_in(e).or_else(|| in_as_equality(e)) {
+    let e = match or_as_in(&e).or_else(|| in_as_equality(&e)) {
         Some(i) => i,
-        None => e.clone(),
+        None => e,
     };
     let mut forms = Vec::new();
     forms_of(&e, pos, &mut forms);
@@ -380,7 +384,7 @@ fn or_arms(e: &Expr, on: Option<usize>, pos: &Positions<'_>) -> Option<Vec<Vec<T
         let mut list = Vec::new();
         a.clone().conjuncts(&mut list);
         let mut terms = Vec::new();
-        for c in &list {
+        for c in list {
             add(c, on, pos, &mut terms);
         }
         // What leaves out NULLs alone leaves nearly all.
@@ -501,18 +505,22 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
         return;
     }
     let inner = |t: &Term| !t.derived && t.on.is_none_or(|p| !sources[p].join.left);
+    // Nothing follows where no two columns are said to be equal.
+    let equalities: Vec<usize> = (0..terms.len()).filter(|n| columns_of(&terms[*n]).is_some()).collect();
+    if equalities.is_empty() {
+        return;
+    }
     let mut classes: Vec<EqualColumns> = Vec::new();
-    for t in terms.iter().filter(|t| inner(t)) {
-        let Expr::Compare(c) = &t.expr else { continue };
-        let (Expr::Column(a), Expr::Column(b)) = (&c.lhs, &c.rhs) else { continue };
+    for t in equalities.iter().map(|n| &terms[*n]).filter(|t| inner(t)) {
+        let Some((c, a, b)) = columns_of(t) else { continue };
         let alike = a.affinity == b.affinity || a.affinity.is_numeric() && b.affinity.is_numeric();
         let alike = alike && a.collation == b.collation;
-        if c.op == CmpOp::Eq && !c.null_eq && alike && t.mask.count_ones() == 2 {
+        if !c.null_eq && alike && t.mask.count_ones() == 2 {
             join_classes(&mut classes, a, b, &c.collation);
         }
     }
     let mut new: Vec<Term> = Vec::new();
-    constants(terms, pos, &inner, &mut new);
+    constants(terms, &equalities, pos, &inner, &mut new);
     for class in &classes {
         for t in terms.iter().filter(|t| inner(t)) {
             for f in t.forms.iter().filter(|f| f.collation == class.collation && spreads(f)) {
@@ -522,6 +530,10 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
                 }
                 for c in class.columns.iter().filter(|c| !is_column(c, said)) {
                     let Some(source) = pos.position(c.table) else { continue };
+                    let says = |t: &Term| t.says(f, source, Some(c.column));
+                    if f.needs & 1 << source != 0 || terms.iter().any(says) || new.iter().any(says) {
+                        continue;
+                    }
                     let mut op = f.op.clone();
                     if let Op::Eq { null_ok } = &mut op {
                         *null_ok = false;
@@ -531,11 +543,11 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
                         column: Some(c.column),
                         lhs: Expr::Column(c.clone()),
                         op,
-                        ..f.clone()
+                        value: f.value.clone(),
+                        needs: f.needs,
+                        affinity: f.affinity,
+                        collation: f.collation.clone(),
                     };
-                    if form.needs & 1 << source != 0 || terms.iter().chain(&new).any(|t| t.says(&form)) {
-                        continue;
-                    }
                     let mask = 1 << source | form.needs;
                     new.push(Term::derived(t.expr.clone(), None, mask, form));
                 }
@@ -545,8 +557,14 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
     terms.extend(new);
 }
 
-/// From `a = 5` and `a = b` follows `5 = b`, compared as `a = b` is.
-fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool, new: &mut Vec<Term>) {
+/// From `a = 5` and `a = b` follows `5 = b`, compared as `a = b` is; `equalities` are terms like the latter.
+fn constants(
+    terms: &[Term],
+    equalities: &[usize],
+    pos: &Positions<'_>,
+    inner: &dyn Fn(&Term) -> bool,
+    new: &mut Vec<Term>,
+) {
     for t in terms.iter().filter(|t| inner(t)) {
         let Expr::Compare(c) = &t.expr else { continue };
         let (Expr::Column(fixed), value) = (&c.lhs, &c.rhs) else { continue };
@@ -562,18 +580,17 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
         // Where nothing is converted, 1 equals 1.0, and they are other texts.
         let exact =
             c.affinity > Affinity::Blob || matches!(value, Expr::Const(Value::Text(..) | Value::Blob(..)));
-        for other in terms.iter().filter(|t| inner(t)) {
-            let Expr::Compare(o) = &other.expr else { continue };
+        for other in equalities.iter().map(|n| &terms[*n]).filter(|t| inner(t)) {
+            let Some((o, a, b)) = columns_of(other) else { continue };
             if !exact && o.affinity == Affinity::Text {
                 continue;
             }
-            let column = match (&o.lhs, &o.rhs) {
-                (Expr::Column(a), Expr::Column(b)) if is_column(a, fixed) => b,
-                (Expr::Column(a), Expr::Column(b)) if is_column(b, fixed) => a,
-                _ => continue,
-            };
+            let column = if is_column(a, fixed) { b } else { a };
+            if !is_column(a, fixed) && !is_column(b, fixed) {
+                continue;
+            }
             let Some(source) = pos.position(column.table) else { continue };
-            if o.op != CmpOp::Eq || o.null_eq || is_column(column, fixed) {
+            if o.null_eq || is_column(column, fixed) {
                 continue;
             }
             // A column of texts holds what the value becomes as a text, which is not the value where nothing else is converted.
@@ -598,10 +615,10 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
                 affinity,
                 collation: o.collation.clone(),
             };
-            if terms.iter().chain(new.iter()).any(|t| t.says(&form)) {
+            if terms.iter().chain(new.iter()).any(|t| t.says(&form, source, form.column)) {
                 continue;
             }
-            let compare = Compare { lhs: form.lhs.clone(), rhs: value, affinity, ..(**o).clone() };
+            let compare = Compare { lhs: form.lhs.clone(), rhs: value, affinity, ..o.clone() };
             let expr = Expr::Compare(Box::new(compare));
             let (mask, forms) = (1 << source, vec![form]);
             new.push(Term {
@@ -616,6 +633,13 @@ fn constants(terms: &[Term], pos: &Positions<'_>, inner: &dyn Fn(&Term) -> bool,
             });
         }
     }
+}
+
+/// The columns that a term says are equal.
+fn columns_of(t: &Term) -> Option<(&Compare, &ColumnRef, &ColumnRef)> {
+    let Expr::Compare(c) = &t.expr else { return None };
+    let (Expr::Column(a), Expr::Column(b)) = (&c.lhs, &c.rhs) else { return None };
+    (c.op == CmpOp::Eq).then_some((c, a, b))
 }
 
 /// Adds `a = b` to the classes of equal columns.
@@ -654,9 +678,9 @@ fn spreads(f: &Form) -> bool {
 }
 
 impl Term {
-    /// Whether it holds the same form already.
-    fn says(&self, new: &Form) -> bool {
-        self.forms.iter().any(|f| {
+    /// Whether it says already of this column what a form says.
+    fn says(&self, new: &Form, source: usize, column: Option<i32>) -> bool {
+        self.forms.iter().filter(|f| f.source == source && f.column == column).any(|f| {
             let same = match (&f.op, &new.op) {
                 (Op::Eq { .. }, Op::Eq { .. }) => true,
                 (Op::Range(a), Op::Range(b)) => a == b,
@@ -665,7 +689,7 @@ impl Term {
                 }
                 _ => false,
             };
-            same && f.source == new.source && f.column == new.column && f.value.same(&new.value)
+            same && f.value.same(&new.value)
         })
     }
 }

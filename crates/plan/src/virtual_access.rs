@@ -190,7 +190,7 @@ impl Accesses<'_> {
             limits |= o.term.is_none();
             c.needs |= o.needs;
             if let Some(term) = o.term.filter(|_| u.omit || o.is_in() && !list) {
-                c.used.push(term);
+                c.used.insert(term);
             }
         }
         args.sort_by_key(|a| a.0);

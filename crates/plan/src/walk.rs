@@ -17,12 +17,33 @@ pub fn select(s: &Select, f: &mut dyn FnMut(&Expr)) {
 /// As [`select`], for one arm.
 pub fn core(c: &Core, f: &mut dyn FnMut(&Expr)) {
     sources_of(&c.sources, f);
-    let aggs =
-        c.aggs.iter().flat_map(|a| a.args.iter().chain(&a.filter).chain(a.order_by.iter().map(|o| &o.expr)));
-    let plain = c.filter.iter().map(|x| &x.expr).chain(&c.group_by).chain(&c.having).chain(&c.result);
-    let windows = c.windows.iter().flat_map(WindowDef::exprs);
-    for e in plain.chain(aggs).chain(windows).chain(c.values.iter().flatten()) {
-        expr(e, f);
+    let Core { filter, group_by, having, aggs, windows, result, values, .. } = c;
+    own_exprs(OwnExprs { filter, group_by, having, aggs, windows, result, values }, f);
+}
+
+/// What an arm computes and tests of its rows.
+struct OwnExprs<'c> {
+    filter: &'c [Filter],
+    group_by: &'c [Expr],
+    having: &'c Option<Expr>,
+    aggs: &'c [Agg],
+    windows: &'c [WindowDef],
+    result: &'c [Expr],
+    values: &'c [Vec<Expr>],
+}
+
+fn own_exprs(c: OwnExprs<'_>, f: &mut dyn FnMut(&Expr)) {
+    c.filter.iter().for_each(|x| expr(&x.expr, f));
+    c.group_by.iter().chain(c.having).for_each(|e| expr(e, f));
+    c.result.iter().for_each(|e| expr(e, f));
+    for a in c.aggs {
+        a.args.iter().chain(&a.filter).chain(a.order_by.iter().map(|o| &o.expr)).for_each(|e| expr(e, f));
+    }
+    for w in c.windows {
+        w.exprs().for_each(|e| expr(e, f));
+    }
+    for row in c.values {
+        row.iter().for_each(|e| expr(e, f));
     }
 }
 
@@ -49,6 +70,9 @@ pub fn from_query(q: &FromQuery, f: &mut dyn FnMut(&Expr)) {
 
 /// Calls `f` on the expression and all below it, entering nested queries.
 pub fn expr(e: &Expr, f: &mut dyn FnMut(&Expr)) {
+    if e.is_leaf() {
+        return f(e);
+    }
     let _ = e.walk(&mut |x| {
         f(x);
         match x {
@@ -62,17 +86,16 @@ pub fn expr(e: &Expr, f: &mut dyn FnMut(&Expr)) {
 
 /// Notes in each source of `c` which columns the arm or any of the expressions in `extra` read.
 pub fn mark_used<'e>(c: &mut Core, extra: impl Iterator<Item = &'e Expr>) {
-    // The sources are put aside, so that they can be marked while the rest is read; what queries in FROM refer to is
-    // read first.
-    let mut sources = std::mem::take(&mut c.sources);
+    // What queries in FROM refer to is noted before the sources can be marked.
     let mut inside: Vec<(TableId, i32)> = Vec::new();
-    sources_of(&sources, &mut |e| {
+    sources_of(&c.sources, &mut |e| {
         if let Expr::Column(col) = e
             && !inside.contains(&(col.table, col.column))
         {
             inside.push((col.table, col.column));
         }
     });
+    let Core { sources, filter, group_by, having, aggs, windows, result, values, .. } = c;
     let mut mark = |table: TableId, column: i32| {
         for s in sources.iter_mut().filter(|s| s.id == table) {
             if column == ROWID {
@@ -90,18 +113,17 @@ pub fn mark_used<'e>(c: &mut Core, extra: impl Iterator<Item = &'e Expr>) {
             mark(col.table, col.column);
         }
     };
-    core(c, &mut note);
+    own_exprs(OwnExprs { filter, group_by, having, aggs, windows, result, values }, &mut note);
     for e in extra {
         expr(e, &mut note);
     }
-    for s in &mut sources {
+    for s in sources.iter_mut() {
         // A generated column that is computed when read needs the columns of its expression.
         if let SourceKind::Table { table, .. } = &s.kind
-            && table.has_generated()
+            && table.storage.len() != table.columns.len()
             && s.used.iter().any(|c| table.columns.get(c).is_some_and(|c| !c.is_stored()))
         {
-            s.used = ColumnSet::first(table.columns.len());
+            s.used = NumberSet::first(table.columns.len());
         }
     }
-    c.sources = sources;
 }

@@ -5,6 +5,7 @@
 //! that a parenthesised list of two or more becomes [`Expr::Row`].
 
 use iolite_base::{Few, SmallStr};
+use std::rc::Rc;
 
 /// A half-open range of byte offsets into the statement's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,11 +66,11 @@ pub struct QualifiedName {
 pub enum Literal {
     Null,
     /// Decimal or `0x` digits, underscores removed.
-    Integer(Box<str>),
+    Integer(SmallStr),
     /// A number with point or exponent, underscores removed.
-    Real(Box<str>),
+    Real(SmallStr),
     /// The string's content, quotes undone.
-    Text(Box<str>),
+    Text(SmallStr),
     Blob(Box<[u8]>),
     True,
     False,
@@ -522,7 +523,7 @@ pub enum Indexed {
 #[allow(missing_docs)]
 pub struct With {
     pub recursive: bool,
-    pub tables: Vec<Cte>,
+    pub tables: Vec<Rc<Cte>>,
 }
 
 /// One common table expression.

@@ -6,6 +6,7 @@
 pub mod berkeley;
 pub mod duckdb;
 pub mod lmdb;
+pub mod sqlite;
 pub mod turso;
 
 use iolite_bench::engine::{Error, Result};

@@ -8,7 +8,7 @@ mod load;
 mod memory;
 mod mixed;
 mod mobile;
-mod prepare;
+pub mod prepare;
 mod ranks;
 mod row;
 mod ssb;

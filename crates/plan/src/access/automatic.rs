@@ -5,8 +5,23 @@ use crate::bound::*;
 use crate::cost;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op};
+use iolite_base::Few;
 use iolite_value::Affinity;
 use std::rc::Rc;
+
+/// A key, or an index that is there and has an equality to use, is better than any index that would have to be built. What a
+/// constant finds is thought to be few rows, for which nothing speaks: some other table would be put before it, only for it to be
+/// sought.
+fn spares_index(c: &Candidate, needs: Mask) -> bool {
+    let sought = match &c.access {
+        Access::Index(a) => {
+            let passed_over = a.eq.iter().any(|e| matches!(e, EqTerm::Any));
+            !passed_over && a.eq.iter().any(|e| matches!(e, EqTerm::Eq { .. }))
+        }
+        access => matches!(access, Access::RowidEq { .. }),
+    };
+    sought && (needs == 0 || c.needs & !needs == 0)
+}
 
 impl Accesses<'_> {
     /// Adds those of a source. `stored`: it is a query whose rows are stored in any case.
@@ -21,14 +36,12 @@ impl Accesses<'_> {
         }
         // Comparisons with the column on the right are looked at last, the last of them first.
         let (mut equal, mut turned) = (Vec::new(), Vec::new());
-        for (n, t) in self
-            .terms
-            .iter()
-            .enumerate()
-            .filter(|(_, t)| self.applies(t, i) && (!t.derived || t.narrows.is_some()))
-        {
+        for (n, t) in self.terms.iter().enumerate().filter(|(_, t)| !t.derived || t.narrows.is_some()) {
             for f in t.forms.iter().filter(|f| f.source == i) {
                 let (Some(column), Op::Eq { null_ok }) = (f.column, &f.op) else { continue };
+                if !self.applies(t, i) {
+                    break;
+                }
                 // `IS 5` is `= 5`.
                 if *null_ok && !matches!(&f.value, Expr::Const(v) if !v.is_null()) {
                     continue;
@@ -41,15 +54,21 @@ impl Accesses<'_> {
             }
         }
         equal.extend(turned.into_iter().rev());
+        if equal.is_empty() {
+            return;
+        }
         // With all of them first, then with those that need the same sources.
         let all = equal.iter().fold(0, |m, (_, _, f)| m | f.needs);
-        let mut masks = vec![all];
+        let mut masks = Few::one(all);
         for (_, _, f) in &equal {
             if !masks.contains(&f.needs) {
                 masks.push(f.needs);
             }
         }
-        for needs in masks {
+        for needs in masks.iter().copied() {
+            if out.iter().any(|c| spares_index(c, needs)) {
+                continue;
+            }
             let of = equal.iter().filter(|(_, _, f)| f.needs & !needs == 0);
             self.auto_index_of(i, (rows, stored), needs, of.copied(), out);
         }
@@ -65,7 +84,7 @@ impl Accesses<'_> {
         out: &mut Vec<Candidate>,
     ) {
         let mut eq: Vec<(i32, EqTerm)> = Vec::new();
-        let mut used = Vec::new();
+        let mut used = NumberSet::default();
         let mut fields: Vec<iolite_value::compare::KeyField> = Vec::new();
         for (n, column, f) in forms {
             if eq.iter().any(|(c, _)| *c == column) {
@@ -74,7 +93,7 @@ impl Accesses<'_> {
             let convert = f.affinity > Affinity::Blob;
             eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert }));
             fields.push(iolite_value::compare::KeyField { coll: f.collation.clone(), ..Default::default() });
-            used.push(n);
+            used.insert(n);
         }
         if eq.is_empty() {
             return;

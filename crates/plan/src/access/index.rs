@@ -9,6 +9,18 @@ pub(super) fn may_skip(index: &Index) -> bool {
     stat.measured && index.key_len > 1 && stat.rows.get(1).is_some_and(|r| *r >= cost::SKIPPED_ROWS)
 }
 
+/// How many values a query gives that IN asks, as long as nothing is known of it.
+const IN_SELECT: f64 = 25.0;
+
+/// What a term says of a field of an index.
+#[derive(Clone, Copy)]
+pub(super) struct Says<'b> {
+    field: usize,
+    /// The term, by number.
+    term: usize,
+    form: &'b Form,
+}
+
 /// Extends an equality prefix of an index field by field, emitting a candidate at each step.
 pub(super) struct IndexBuild<'b, 'a> {
     pub a: &'b Accesses<'a>,
@@ -16,12 +28,14 @@ pub(super) struct IndexBuild<'b, 'a> {
     pub table: &'b Rc<Table>,
     pub info: &'b IndexInfoBound,
     pub terms: &'b [Term],
+    /// What the terms say of its fields, in the terms' order.
+    pub says: Vec<Says<'b>>,
     pub covering: bool,
     pub entries: f64,
     pub step: f64,
     pub stat: &'b iolite_catalog::IndexStat,
     pub eq: Vec<EqTerm>,
-    pub used: Vec<usize>,
+    pub used: NumberSet,
     pub needs: Mask,
     /// How many keys are sought.
     pub fan: f64,
@@ -35,6 +49,25 @@ pub(super) struct IndexBuild<'b, 'a> {
 }
 
 impl IndexBuild<'_, '_> {
+    /// Finds what the terms say of the fields, then all accesses.
+    pub fn run(&mut self) {
+        let terms = self.terms;
+        for (term, t) in terms.iter().enumerate() {
+            let mut own = t.forms.iter().filter(|f| f.source == self.i).peekable();
+            if own.peek().is_none() || !self.a.applies(t, self.i) {
+                continue;
+            }
+            for form in own {
+                for field in 0..self.info.key.fields.len() {
+                    if self.matches(form, field) {
+                        self.says.push(Says { field, term, form });
+                    }
+                }
+            }
+        }
+        self.extend();
+    }
+
     fn matches(&self, f: &Form, field: usize) -> bool {
         if f.source != self.i {
             return false;
@@ -45,7 +78,9 @@ impl IndexBuild<'_, '_> {
                 col == *k as i32 || col == ROWID && self.table.rowid_alias == Some(*k)
             }
             (ColumnSource::Rowid, Some(col)) => col == ROWID,
-            (ColumnSource::Expr(_), _) => self.info.exprs[field].as_ref().is_some_and(|e| e.same(&f.lhs)),
+            (ColumnSource::Expr(_), _) => {
+                self.info.exprs.get(field).and_then(Option::as_ref).is_some_and(|e| e.same(&f.lhs))
+            }
             _ => false,
         };
         // A row number is an integer, which no collating sequence looks at.
@@ -85,7 +120,7 @@ impl IndexBuild<'_, '_> {
 
     /// Answers whether an access was found that beats the prefix as it is: one that needs no other tables and finds fewer
     /// rows in the same order.
-    pub fn extend(&mut self) -> bool {
+    fn extend(&mut self) -> bool {
         let field = self.eq.len();
         let limit = self.info.key.fields.len().min(if self.table.has_rowid() {
             self.info.index.columns.len()
@@ -98,68 +133,55 @@ impl IndexBuild<'_, '_> {
         }
         self.skip(field);
         let mut better = self.range(field);
-        let mut seen: Vec<Mask> = Vec::new();
-        for n in 0..self.terms.len() {
-            let t = &self.terms[n];
-            if !self.a.applies(t, self.i) || self.used.contains(&n) {
+        let mut seen: Few<Mask> = Few::new();
+        for k in 0..self.says.len() {
+            let Says { field: of, term: n, form: f } = self.says[k];
+            if of != field || self.used.contains(n) {
                 continue;
             }
-            for f in &t.forms {
-                if !self.matches(f, field) {
-                    continue;
+            let t = &self.terms[n];
+            let (mut more, mut whole) = (Vec::new(), true);
+            let (term, fan) = match &f.op {
+                Op::Eq { .. } if seen.contains(&f.needs) => continue,
+                Op::Eq { null_ok } => {
+                    seen.push(f.needs);
+                    let (value, convert) = (f.value.clone(), f.affinity > Affinity::Blob);
+                    (EqTerm::Eq { value, null_ok: *null_ok, convert }, 1.0)
                 }
-                let (mut more, mut whole) = (Vec::new(), true);
-                let (term, fan) = match &f.op {
-                    Op::Eq { null_ok } => (
-                        EqTerm::Eq {
-                            value: f.value.clone(),
-                            null_ok: *null_ok,
-                            convert: f.affinity > Affinity::Blob,
-                        },
-                        1.0,
-                    ),
-                    Op::IsNull => (EqTerm::IsNull, 1.0),
-                    Op::InList(l) => (EqTerm::InList(l.clone()), l.list.len() as f64),
-                    Op::InSelect(s, k) => {
-                        if *k > 0 {
-                            continue;
-                        }
-                        let held = self.row_fields(t, field, limit);
-                        whole = held == s.lhs.len();
-                        more.extend((1..held).map(|k| EqTerm::InSelect(s.clone(), k)));
-                        (EqTerm::InSelect(s.clone(), 0), 25.0)
-                    }
-                    Op::Range(_) | Op::RowRange(..) | Op::NotNull => continue,
-                };
-                match term {
-                    EqTerm::Eq { .. } if seen.contains(&f.needs) => continue,
-                    EqTerm::Eq { .. } => seen.push(f.needs),
-                    EqTerm::InList(_) | EqTerm::InSelect(..) if !self.worth_seeking(field, fan) => continue,
-                    _ => {}
+                Op::IsNull => (EqTerm::IsNull, 1.0),
+                Op::InList(l) if self.worth_seeking(field, l.list.len() as f64) => {
+                    (EqTerm::InList(l.clone()), l.list.len() as f64)
                 }
-                let saved = (self.needs, self.fan, self.likely);
-                let before = self.likely.unwrap_or_else(|| self.rows_of(field));
-                match t.truth {
-                    Some(p) => self.likely = Some(before * p),
-                    None if self.likely.is_some() => self.likely = Some(before.min(self.rows_of(field + 1))),
-                    None => {}
+                Op::InSelect(s, 0) if self.worth_seeking(field, IN_SELECT) => {
+                    let held = self.row_fields(t, field, limit);
+                    whole = held == s.lhs.len();
+                    more.extend((1..held).map(|k| EqTerm::InSelect(s.clone(), k)));
+                    (EqTerm::InSelect(s.clone(), 0), IN_SELECT)
                 }
-                self.eq.push(term);
-                self.eq.append(&mut more);
-                let used = self.used.len();
-                if whole {
-                    self.used.push(n);
-                }
-                self.needs |= f.needs;
-                self.fan *= fan;
-                if !self.extend() {
-                    self.emit(None, None, &[]);
-                }
-                better |= !matches!(self.eq.last(), Some(EqTerm::IsNull)) && self.needs == saved.0;
-                self.eq.truncate(field);
-                self.used.truncate(used);
-                (self.needs, self.fan, self.likely) = saved;
+                _ => continue,
+            };
+            let saved = (self.needs, self.fan, self.likely);
+            let before = self.likely.unwrap_or_else(|| self.rows_of(field));
+            match t.truth {
+                Some(p) => self.likely = Some(before * p),
+                None if self.likely.is_some() => self.likely = Some(before.min(self.rows_of(field + 1))),
+                None => {}
             }
+            self.eq.push(term);
+            self.eq.append(&mut more);
+            let used = self.used.clone();
+            if whole {
+                self.used.insert(n);
+            }
+            self.needs |= f.needs;
+            self.fan *= fan;
+            if !self.extend() {
+                self.emit(None, None);
+            }
+            better |= !matches!(self.eq.last(), Some(EqTerm::IsNull)) && self.needs == saved.0;
+            self.eq.truncate(field);
+            self.used = used;
+            (self.needs, self.fan, self.likely) = saved;
         }
         better
     }
@@ -202,69 +224,66 @@ impl IndexBuild<'_, '_> {
         let mut lo: Option<(usize, Bound, Mask)> = None;
         let mut hi: Option<(usize, Bound, Mask)> = None;
         let mut not_null = None;
-        for (n, t) in self.terms.iter().enumerate() {
-            if !self.a.applies(t, self.i) || self.used.contains(&n) {
-                continue;
-            }
-            for f in &t.forms {
-                let (op, row) = match &f.op {
-                    Op::NotNull if self.matches(f, field) => {
-                        not_null = Some(n);
-                        continue;
-                    }
-                    Op::Range(op) => (op, None),
-                    Op::RowRange(op, more) => (op, Some(more)),
-                    _ => continue,
-                };
-                if !self.matches(f, field) {
+        for s in self.says.iter().filter(|s| s.field == field && !self.used.contains(s.term)) {
+            let f = s.form;
+            let (op, row) = match &f.op {
+                Op::NotNull => {
+                    not_null = Some(s.term);
                     continue;
                 }
-                let fits = |(k, f): &(usize, &Form)| {
-                    let at = field + 1 + k;
-                    self.info.key.fields.get(at).is_some_and(|x| x.desc == desc) && self.matches(f, at)
-                };
-                let behind = row.map_or(&[][..], Vec::as_slice).iter().enumerate().take_while(fits);
-                let value = |(_, f): (usize, &Form)| (f.value.clone(), f.affinity > Affinity::Blob);
-                let b = Bound {
-                    value: f.value.clone(),
-                    inclusive: row.is_some() || matches!(op, CmpOp::Ge | CmpOp::Le),
-                    convert: f.affinity > Affinity::Blob,
-                    row: row.map(|_| Box::new(RowEnd { fields: behind.map(value).collect() })),
-                };
-                let lower = matches!(op, CmpOp::Gt | CmpOp::Ge) != desc;
-                let slot = if lower { &mut lo } else { &mut hi };
-                if slot.as_ref().is_none_or(|s| f.needs.count_ones() < s.2.count_ones()) {
-                    *slot = Some((n, b, f.needs));
-                }
+                Op::Range(op) => (op, None),
+                Op::RowRange(op, more) => (op, Some(more)),
+                _ => continue,
+            };
+            let lower = matches!(op, CmpOp::Gt | CmpOp::Ge) != desc;
+            let slot = if lower { &mut lo } else { &mut hi };
+            if slot.as_ref().is_some_and(|s: &(_, _, Mask)| f.needs.count_ones() >= s.2.count_ones()) {
+                continue;
             }
+            let fits = |(k, f): &(usize, &Form)| {
+                let at = field + 1 + k;
+                self.info.key.fields.get(at).is_some_and(|x| x.desc == desc) && self.matches(f, at)
+            };
+            let behind = row.map_or(&[][..], Vec::as_slice).iter().enumerate().take_while(fits);
+            let value = |(_, f): (usize, &Form)| (f.value.clone(), f.affinity > Affinity::Blob);
+            let b = Bound {
+                value: f.value.clone(),
+                inclusive: row.is_some() || matches!(op, CmpOp::Ge | CmpOp::Le),
+                convert: f.affinity > Affinity::Blob,
+                row: row.map(|_| Box::new(RowEnd { fields: behind.map(value).collect() })),
+            };
+            *slot = Some((s.term, b, f.needs));
+        }
+        if lo.is_none() && hi.is_none() && not_null.is_none() {
+            return false;
         }
         if let (Some(n), None, None) = (not_null, &lo, &hi) {
             self.not_null = Some(n);
-            self.emit(None, None, &[]);
+            self.emit(None, None);
             self.not_null = None;
             better = true;
         }
-        let mut seen = Vec::new();
-        for (l, h) in [(lo.clone(), hi.clone()), (lo, None), (None, hi)] {
+        // Both ends, and each alone where it needs less.
+        let end_needs = |end: &Option<(usize, Bound, Mask)>| end.as_ref().map_or(0, |x| x.2);
+        let (lo_needs, hi_needs) = (end_needs(&lo), end_needs(&hi));
+        let both = lo_needs | hi_needs;
+        let lo_alone = lo.clone().filter(|_| lo_needs != both);
+        let hi_alone = hi.clone().filter(|_| hi_needs != both);
+        for (l, h) in [(lo, hi), (lo_alone, None), (None, hi_alone)] {
             if l.is_none() && h.is_none() {
                 continue;
             }
-            let needs = l.as_ref().map_or(0, |x| x.2) | h.as_ref().map_or(0, |x| x.2);
-            if seen.contains(&needs) {
-                continue;
-            }
-            seen.push(needs);
-            let terms: Vec<usize> = l.iter().chain(&h).map(|x| x.0).collect();
             let saved = self.needs;
-            self.needs |= needs;
+            self.needs |= end_needs(&l) | end_needs(&h);
             better |= self.needs == saved;
-            self.emit(l.map(|x| x.1), h.map(|x| x.1), &terms);
+            self.emit(l.map(|x| (x.0, x.1)), h.map(|x| (x.0, x.1)));
             self.needs = saved;
         }
         better
     }
 
-    fn emit(&mut self, lo: Option<Bound>, hi: Option<Bound>, bounds: &[usize]) {
+    /// Adds the access as it is now, with the ends of a range and the terms that say them.
+    fn emit(&mut self, lo: Option<(usize, Bound)>, hi: Option<(usize, Bound)>) {
         let index = &self.info.index;
         let n = self.eq.len();
         let one_row = self.one_row();
@@ -276,7 +295,8 @@ impl IndexBuild<'_, '_> {
             rows = likely.min(self.entries);
         }
         rows *= self.fan;
-        rows *= share_of_range(self.terms, bounds);
+        let (lo_term, hi_term) = (lo.as_ref().map(|x| x.0), hi.as_ref().map(|x| x.0));
+        rows *= share_of_range(self.terms, lo_term, hi_term);
         if self.not_null.is_some() {
             rows *= cost::RESIDUAL;
         }
@@ -284,14 +304,16 @@ impl IndexBuild<'_, '_> {
         let is_pk = is_primary(self.table, index);
         let fetch = if self.covering || is_pk { 0.0 } else { cost::TABLE_ROW };
         let seek = cost::seek(self.entries) * 0.6 * self.fan * self.seeks;
-        let mut used = self.used.clone();
-        let whole = |n: &usize| self.terms[*n].forms.iter().any(|f| matches!(f.op, Op::RowRange(..)));
-        let (drives, settled): (Vec<usize>, Vec<usize>) = bounds.iter().partition(|n| whole(n));
-        used.extend(settled.into_iter().chain(self.not_null));
         // Whatever the index compares with a conversion, it compares exactly.
         let mut c = self.a.scan(self.i, rows, seek + rows * (self.step + fetch));
         c.needs = self.needs;
-        (c.used, c.drives) = (used, drives);
+        c.used = self.used.clone();
+        self.not_null.iter().for_each(|n| c.used.insert(*n));
+        for n in lo_term.into_iter().chain(hi_term) {
+            // Whole rows remain to be compared.
+            let whole = self.terms[n].forms.iter().any(|f| matches!(f.op, Op::RowRange(..)));
+            if whole { c.drives.insert(n) } else { c.used.insert(n) }
+        }
         c.one_row = one_row;
         (c.order, c.unique_keys) = self.a.order_keys(self.info, &self.eq, self.table);
         let single = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
@@ -304,6 +326,7 @@ impl IndexBuild<'_, '_> {
             }
         }
         c.order_unique = index.unique.is_none() || self.table.has_rowid() || c.unique_keys.is_some();
+        c.constant = Few::with_capacity(self.eq.len());
         for (e, column) in self.eq.iter().zip(&index.columns) {
             match &column.source {
                 _ if matches!(e, EqTerm::InList(_) | EqTerm::InSelect(..) | EqTerm::Any) => {}
@@ -316,8 +339,8 @@ impl IndexBuild<'_, '_> {
             index: index.clone(),
             key: self.info.key.clone(),
             eq: self.eq.clone(),
-            lo,
-            hi,
+            lo: lo.map(|x| x.1),
+            hi: hi.map(|x| x.1),
             not_null: self.not_null.is_some(),
             nulls_apart: false,
             reverse: false,

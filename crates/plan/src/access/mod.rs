@@ -12,7 +12,7 @@ use crate::bound::*;
 use crate::cost;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op, Term};
-use iolite_base::Result;
+use iolite_base::{Few, Result};
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_ext::OrderUse;
 use iolite_sql::ast;
@@ -39,10 +39,10 @@ pub struct Candidate {
     /// Rows of each run, after all conditions that can be tested then.
     pub rows: f64,
     /// Terms that need not be tested any more.
-    pub used: Vec<usize>,
+    pub used: NumberSet,
     /// Terms by which rows are found, and which have to be tested all the same.
-    pub drives: Vec<usize>,
-    /// Keys in whose order rows come out; see [`OrderKey`].
+    pub drives: NumberSet,
+    /// Keys in whose order rows come out, where some order is of use; see [`OrderKey`].
     pub order: Vec<OrderKey>,
     /// The keys of `order` together are unique.
     pub order_unique: bool,
@@ -53,7 +53,7 @@ pub struct Candidate {
     /// NULLs in the first key of `order` can come at either end.
     pub splits_nulls: bool,
     /// Columns that are constant during a run.
-    pub constant: Vec<i32>,
+    pub constant: Few<i32>,
     /// One row at the most.
     pub one_row: bool,
 }
@@ -111,13 +111,15 @@ pub struct Accesses<'a> {
     /// All terms of the arm.
     pub terms: &'a [Term],
     /// The plans of queries in FROM, by position.
-    pub queries: &'a [Option<FromPlan>],
+    pub queries: &'a [Option<Box<FromPlan>>],
     /// The rows are to be changed: no scan of a whole index.
     pub changing: bool,
     /// The order that is wanted.
     pub asked: Option<Asked<'a>>,
     /// An order is wanted, whether modules are told of it or not.
     pub ordered: bool,
+    /// Somebody looks at the order in which rows come out.
+    pub order_counts: bool,
     /// LIMIT and OFFSET, where nothing but conditions stands between them and the rows.
     pub limits: Option<(&'a Expr, Option<&'a Expr>)>,
 }
@@ -142,11 +144,11 @@ impl Accesses<'_> {
 
     /// All candidates for source `i`.
     pub fn of(&self, i: usize) -> Result<Vec<Candidate>> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(3);
         match &self.sources[i].kind {
             SourceKind::Table { table, .. } => self.table(i, table, self.terms, &mut out)?,
             SourceKind::Subquery(_) => {
-                let plan = self.queries[i].as_ref();
+                let plan = self.queries[i].as_deref();
                 let rows = plan.map_or(cost::QUERY_ROWS, FromPlan::rows_at_all);
                 let mut c = self.scan(i, rows, rows * cost::TABLE_ROW);
                 (c.order, c.one_way) = (plan.map_or_else(Vec::new, order_of_query), true);
@@ -187,14 +189,14 @@ impl Accesses<'_> {
             setup: 0.0,
             cost,
             rows,
-            used: Vec::new(),
-            drives: Vec::new(),
+            used: NumberSet::default(),
+            drives: NumberSet::default(),
             order: Vec::new(),
             order_unique: false,
             unique_keys: None,
             one_way: false,
             splits_nulls: false,
-            constant: Vec::new(),
+            constant: Few::new(),
             one_row: false,
         }
     }
@@ -203,8 +205,8 @@ impl Accesses<'_> {
     fn reduced(&self, c: &Candidate, i: usize) -> f64 {
         let (mut rows, mut least) = (c.rows, 1.0f64);
         for (n, t) in self.terms.iter().enumerate() {
-            if c.used.contains(&n)
-                || c.drives.contains(&n)
+            if c.used.contains(n)
+                || c.drives.contains(n)
                 || t.derived && t.narrows.is_none()
                 || t.mask & !(c.needs | 1 << i) != 0
                 || t.mask & 1 << i == 0
@@ -238,8 +240,7 @@ impl Accesses<'_> {
                 return Ok(());
             }
             let mut c = self.scan(i, rows, rows * (cost::TABLE_ROW + cost::SCAN_PENALTY * 0.1));
-            c.order = vec![OrderKey::rowid()];
-            c.order_unique = true;
+            self.rowid_order(&mut c);
             out.push(c);
         }
         if s.indexed != ast::Indexed::Not {
@@ -271,7 +272,6 @@ impl Accesses<'_> {
             self.or_access(i, table, rows, out)?;
             if rows > 10.0 && s.indexed != ast::Indexed::Not {
                 self.auto_index(i, rows, false, out);
-                without_needless(out);
             }
         }
         Ok(())
@@ -297,9 +297,9 @@ impl Accesses<'_> {
     /// Binds the expressions of an index.
     fn index_info(&self, i: usize, table: &Rc<Table>, index: &Rc<Index>) -> Result<IndexInfoBound> {
         let key = index_key(self.env, table, index)?;
-        let mut exprs = vec![None; index.columns.len()];
-        let mut filter = Vec::new();
+        let (mut exprs, mut filter) = (Vec::new(), Vec::new());
         if index.filter.is_some() || index.has_expr() {
+            exprs = vec![None; index.columns.len()];
             let mut b = Binder::new(self.env, "");
             b.ask_nobody();
             let id = self.sources[i].id;
@@ -318,10 +318,13 @@ impl Accesses<'_> {
     fn rowid(&self, i: usize, rows: f64, terms: &[Term], out: &mut Vec<Candidate>) {
         let mut lo: Option<(usize, &Form)> = None;
         let mut hi: Option<(usize, &Form)> = None;
-        for (n, t) in terms.iter().enumerate().filter(|(_, t)| self.applies(t, i)) {
+        for (n, t) in terms.iter().enumerate() {
             for f in t.forms.iter().filter(|f| f.source == i && f.column == Some(ROWID)) {
                 if f.affinity == Affinity::Text {
                     continue;
+                }
+                if !self.applies(t, i) {
+                    break;
                 }
                 let (eq, count) = match &f.op {
                     Op::Eq { .. } => {
@@ -348,51 +351,57 @@ impl Accesses<'_> {
                 let mut c = self.scan(i, count, count * (cost::seek(rows) * 0.5 + 1.0));
                 c.needs = f.needs;
                 c.access = Access::RowidEq { eq, reverse: false };
-                c.used =
-                    if matches!(&f.op, Op::InSelect(s, _) if s.lhs.len() > 1) { Vec::new() } else { vec![n] };
+                if !matches!(&f.op, Op::InSelect(s, _) if s.lhs.len() > 1) {
+                    c.used.insert(n);
+                }
                 c.one_row = one_row;
                 if one_row {
-                    c.constant = vec![ROWID];
+                    c.constant = Few::one(ROWID);
                 } else {
-                    c.order = vec![OrderKey::rowid()];
-                    c.order_unique = true;
+                    self.rowid_order(&mut c);
                 }
                 out.push(c);
             }
         }
-        let pairs = vec![(lo, hi), (lo, None), (None, hi)];
-        let mut seen: Vec<Mask> = Vec::new();
-        for (lo, hi) in pairs {
-            if lo.is_none() && hi.is_none() {
+        let needs_of = |end: Option<(usize, &Form)>| end.map_or(0, |e| e.1.needs);
+        // Both ends, and each alone where it needs less.
+        let pairs = [(lo, hi), (lo, None), (None, hi)];
+        for (k, (lo, hi)) in pairs.into_iter().enumerate() {
+            let needs = needs_of(lo) | needs_of(hi);
+            let seen = pairs[..k].iter().any(|p| needs_of(p.0) | needs_of(p.1) == needs);
+            if seen || lo.is_none() && hi.is_none() {
                 continue;
             }
-            let needs = lo.map_or(0, |l| l.1.needs) | hi.map_or(0, |h| h.1.needs);
-            if seen.contains(&needs) {
-                continue;
-            }
-            seen.push(needs);
             let bound = |x: Option<(usize, &Form)>| {
-                x.map(|(_, f)| Bound {
-                    value: f.value.clone(),
-                    inclusive: !matches!(f.op, Op::Range(CmpOp::Gt | CmpOp::Lt)),
-                    convert: true,
-                    row: None,
+                x.map(|(_, f)| {
+                    Box::new(Bound {
+                        value: f.value.clone(),
+                        inclusive: !matches!(f.op, Op::Range(CmpOp::Gt | CmpOp::Lt)),
+                        convert: true,
+                        row: None,
+                    })
                 })
             };
-            let ends: Vec<usize> = lo.iter().chain(&hi).map(|x| x.0).collect();
-            let share = share_of_range(terms, &ends);
+            let share = share_of_range(terms, lo.map(|l| l.0), hi.map(|h| h.0));
             let mut c = self.scan(i, rows * share, rows * share * cost::TABLE_ROW + cost::seek(rows));
             c.needs = needs;
             c.access = Access::RowidRange { lo: bound(lo), hi: bound(hi), reverse: false };
             // Whole rows remain to be compared.
             for (n, f) in lo.iter().chain(&hi) {
                 let whole = matches!(f.op, Op::RowRange(..));
-                if whole { c.drives.push(*n) } else { c.used.push(*n) }
+                if whole { c.drives.insert(*n) } else { c.used.insert(*n) }
             }
-            c.order = vec![OrderKey::rowid()];
-            c.order_unique = true;
+            self.rowid_order(&mut c);
             out.push(c);
         }
+    }
+
+    /// Rows come out by rowid.
+    fn rowid_order(&self, c: &mut Candidate) {
+        if self.order_counts {
+            c.order = vec![OrderKey::rowid()];
+        }
+        c.order_unique = true;
     }
 
     /// Whether SQLite would scan an index for the rows to change as one that covers the conditions: it does not count the
@@ -474,12 +483,13 @@ impl Accesses<'_> {
             table,
             info,
             terms,
+            says: Vec::new(),
             covering,
             entries,
             step,
             stat: &stat,
             eq: Vec::new(),
-            used: Vec::new(),
+            used: NumberSet::default(),
             needs: 0,
             fan: 1.0,
             seeks: 1.0,
@@ -487,7 +497,7 @@ impl Accesses<'_> {
             not_null: None,
             out,
         };
-        build.extend();
+        build.run();
     }
 
     /// The order of an index in which the first fields equal something, and how many of its keys are unique. The values of IN
@@ -498,8 +508,11 @@ impl Accesses<'_> {
         eq: &[EqTerm],
         table: &Table,
     ) -> (Vec<OrderKey>, Option<usize>) {
-        let mut out = Vec::new();
+        if !self.order_counts {
+            return (Vec::new(), None);
+        }
         let index = &info.index;
+        let mut out = Vec::with_capacity(index.columns.len());
         // Rows that have a NULL in a unique key may be alike.
         let never_null = |(n, c): (usize, &iolite_catalog::IndexColumn)| {
             matches!(eq.get(n), Some(EqTerm::Eq { null_ok: false, .. }))
@@ -520,7 +533,7 @@ impl Accesses<'_> {
                 ColumnSource::Column(k) if table.rowid_alias == Some(*k) => (Some(ROWID), None),
                 ColumnSource::Column(k) => (Some(*k as i32), None),
                 ColumnSource::Rowid => (Some(ROWID), None),
-                ColumnSource::Expr(_) => (None, info.exprs[n].clone()),
+                ColumnSource::Expr(_) => (None, info.exprs.get(n).cloned().flatten()),
             };
             out.push(OrderKey { column, expr, collation, desc, never_null: false });
             if n >= info.key.fields.len() {
@@ -602,7 +615,7 @@ impl Accesses<'_> {
             let mut c = self.scan(i, count.min(rows), total * 1.5 + count);
             c.needs = needs;
             c.access = Access::Or(branches);
-            c.used = vec![n];
+            c.used = NumberSet::one(n);
             out.push(c);
         }
         Ok(())
@@ -659,23 +672,27 @@ fn order_of_query(q: &FromPlan) -> Vec<OrderKey> {
 /// difference say nothing against it.
 fn no_dearer_by_more_terms(out: &mut [Candidate]) {
     /// The terms, whether the table is left alone, and how many fields are passed over.
-    fn told(c: &Candidate) -> Option<(Vec<usize>, bool, usize)> {
-        let terms = || c.used.iter().chain(&c.drives).copied().collect();
+    fn told(c: &Candidate) -> Option<(NumberSet, bool, usize)> {
         match &c.access {
-            Access::IndexScan { covering, .. } => Some((Vec::new(), *covering, 0)),
+            Access::IndexScan { covering, .. } => Some((NumberSet::default(), *covering, 0)),
             Access::Index(a) => {
                 let skipped = a.eq.iter().filter(|e| matches!(e, EqTerm::Any)).count();
-                Some((terms(), a.covering, skipped))
+                let mut terms = c.used.clone();
+                terms.extend(&c.drives);
+                Some((terms, a.covering, skipped))
             }
             _ => None,
         }
+    }
+    if !out.iter().any(|c| matches!(c.access, Access::Index(_))) {
+        return;
     }
     for y in 0..out.len() {
         let Some((terms, covering, skipped)) = told(&out[y]).filter(|t| !t.0.is_empty()) else { continue };
         for x in 0..out.len() {
             let Some((fewer, x_covering, x_skipped)) = told(&out[x]) else { continue };
-            let fits = fewer.len() < terms.len()
-                && fewer.iter().all(|n| terms.contains(n))
+            let fits = fewer != terms
+                && fewer.is_within(&terms)
                 && skipped <= x_skipped
                 && (covering || !x_covering)
                 && (out[x].cost <= out[y].cost || out[x].rows <= out[y].rows);
@@ -688,20 +705,6 @@ fn no_dearer_by_more_terms(out: &mut [Candidate]) {
     }
 }
 
-/// A key, or an index that is there and has an equality to use, is better than any index that would have to be built.
-fn without_needless(out: &mut Vec<Candidate>) {
-    let sought = |c: &Candidate| {
-        let Access::Index(a) = &c.access else { return matches!(c.access, Access::RowidEq { .. }) };
-        let passed_over = a.eq.iter().any(|e| matches!(e, EqTerm::Any));
-        !passed_over && a.eq.iter().any(|e| matches!(e, EqTerm::Eq { .. }))
-    };
-    let there: Vec<Mask> = out.iter().filter(|c| sought(c)).map(|c| c.needs).collect();
-    // What a constant finds is thought to be few rows, for which nothing speaks: some other table would be put before it, only for
-    // it to be sought.
-    let needless = |c: &Candidate| there.iter().any(|needs| c.needs == 0 || needs & !c.needs == 0);
-    out.retain(|c| !matches!(c.access, Access::Auto { .. }) || !needless(c));
-}
-
 /// Nothing is better than one row whose key is known from the start: if there is such a candidate, the others go.
 fn only_one_row(out: &mut Vec<Candidate>) -> bool {
     let Some(k) = out.iter().position(|c| c.one_row && c.needs == 0) else { return false };
@@ -711,8 +714,9 @@ fn only_one_row(out: &mut Vec<Candidate>) -> bool {
 }
 
 /// How much of the rows lies within a range whose ends these terms say.
-fn share_of_range(terms: &[Term], ends: &[usize]) -> f64 {
+fn share_of_range(terms: &[Term], lo: Option<usize>, hi: Option<usize>) -> f64 {
     // A BETWEEN says both.
-    let both = matches!(ends, [a, b] if a == b);
-    ends.iter().map(|n| terms[*n].truth.filter(|_| !both).unwrap_or(cost::RANGE)).product()
+    let both = lo.is_some() && lo == hi;
+    let share = |n: usize| terms[n].truth.filter(|_| !both).unwrap_or(cost::RANGE);
+    lo.map_or(1.0, share) * hi.map_or(1.0, share)
 }

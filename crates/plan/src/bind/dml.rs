@@ -1,7 +1,6 @@
 //! Binding INSERT, UPDATE, DELETE, and the expressions that tables carry.
 
 use super::expr::{fields, width};
-use super::from::push_filter;
 use super::names::is_rowid;
 use super::*;
 use iolite_catalog::{ColumnSource, Index, TableKind};
@@ -41,8 +40,8 @@ pub struct Target {
     pub checks: Vec<(Expr, Box<str>)>,
     /// Generated columns, in an order in which each can be computed.
     pub generated: Vec<(usize, Expr)>,
-    /// Defaults by column; none: NULL. What is wrong with one, only those hear who need it.
-    pub defaults: Vec<Option<Result<Expr>>>,
+    /// The columns that have defaults, in order, with these. What is wrong with one, only those hear who need it.
+    pub defaults: Vec<(usize, Result<Expr>)>,
     /// What reading its rows takes.
     pub binding: Option<Rc<TableBinding>>,
     /// What foreign keys ask of its rows.
@@ -59,6 +58,11 @@ impl Target {
     pub fn is_stored(&self) -> bool {
         !self.table.is_view() && self.virtual_table.is_none()
     }
+
+    /// The default of a column that has one.
+    pub fn default_of(&self, column: usize) -> Option<&Result<Expr>> {
+        self.defaults.binary_search_by_key(&column, |d| d.0).ok().map(|k| &self.defaults[k].1)
+    }
 }
 
 /// An index of a [`Target`].
@@ -68,12 +72,19 @@ pub struct TargetIndex {
     pub index: Rc<Index>,
     /// Its key description.
     pub key: Rc<KeyInfo>,
-    /// Bound expressions, by field.
-    pub exprs: Vec<Option<Expr>>,
+    /// The fields that are expressions, with these bound.
+    pub exprs: Vec<(usize, Expr)>,
     /// Bound condition of a partial index.
     pub filter: Option<Expr>,
     /// The index is the table itself (WITHOUT ROWID).
     pub is_table: bool,
+}
+
+impl TargetIndex {
+    /// The expression that a field is.
+    pub fn expr(&self, field: usize) -> Option<&Expr> {
+        self.exprs.iter().find(|e| e.0 == field).map(|e| &e.1)
+    }
 }
 
 /// Where inserted rows come from.
@@ -224,14 +235,14 @@ impl Binder<'_> {
     }
 
     fn target_inner(&mut self, db: usize, table: &Rc<Table>, id: TableId) -> Result<Target> {
-        let mut indexes = Vec::new();
+        let mut indexes = Vec::with_capacity(table.indexes.borrow().len());
         let pk = table.primary_index();
         for index in table.indexes.borrow().iter() {
             let key = self.index_key(table, index)?;
-            let mut exprs = vec![None; index.columns.len()];
+            let mut exprs = Vec::new();
             for (n, c) in index.columns.iter().enumerate() {
                 if let ColumnSource::Expr(e) = &c.source {
-                    exprs[n] = Some(of_index(self.table_expr(table, id, e)?));
+                    exprs.push((n, of_index(self.table_expr(table, id, e)?)));
                 }
             }
             let filter = match &index.filter {
@@ -247,9 +258,10 @@ impl Binder<'_> {
         }
         let generated = self.generated(table, id)?;
         let mut defaults = Vec::new();
-        for c in &table.columns {
-            let default = c.default.as_ref();
-            defaults.push(default.map(|d| self.restricted_expr(table, id, &d.expr, Restriction::Default)));
+        for (k, c) in table.columns.iter().enumerate() {
+            if let Some(d) = &c.default {
+                defaults.push((k, self.restricted_expr(table, id, &d.expr, Restriction::Default)));
+            }
         }
         let binding = self.table_binding(table, id)?;
         Ok(Target {
@@ -372,14 +384,15 @@ impl Binder<'_> {
         });
     }
 
-    /// The table or view to write to; a view becomes a target whose rows a query gives. Answers the view's query.
+    /// The table or view to write to, as it was found; a view becomes a target whose rows a query gives. Answers the view's query.
     fn open_target(
         &mut self,
         q: &ast::QualifiedName,
+        found: Option<(usize, Rc<Table>)>,
         event: Event,
         sets: &[ast::Assignment],
     ) -> Result<(Target, Option<FromQuery>)> {
-        let Some((db, table)) = self.written_table(q) else {
+        let Some((db, table)) = found else {
             return match self.env.connector.eponymous(&q.name.text)? {
                 Some(c) => Ok((self.virtual_target(0, c)?, None)),
                 None => Err(self.no_such_table(q)),
@@ -418,7 +431,7 @@ impl Binder<'_> {
                     indexes: Vec::new(),
                     checks: Vec::new(),
                     generated: Vec::new(),
-                    defaults: vec![None; query.select.columns.len()],
+                    defaults: Vec::new(),
                     binding: None,
                     keys: Keys::default(),
                     virtual_table: None,
@@ -474,11 +487,12 @@ impl Binder<'_> {
     }
 
     fn insert_inner(&mut self, s: &ast::Insert) -> Result<Insert> {
-        let left_out = match self.written_table(&s.table) {
-            Some((db, t)) if self.asks() => !self.ask(Action::Insert, Some(&t.name), None, Some(db))?,
+        let found = self.written_table(&s.table);
+        let mut left_out = match &found {
+            Some((db, t)) if self.asks() => !self.ask(Action::Insert, Some(&t.name), None, Some(*db))?,
             _ => false,
         };
-        let mut target = self.open_target(&s.table, Event::Insert, &[])?.0;
+        let mut target = self.open_target(&s.table, found, Event::Insert, &[])?.0;
         let t = target.table.clone();
         // The names come first: what is wrong with them is told before what is wrong with the rows.
         let mut columns = vec![None; t.columns.len()];
@@ -510,14 +524,15 @@ impl Binder<'_> {
         }
         let mut rows = match &s.source {
             ast::InsertSource::DefaultValues => Rows::Defaults,
+            ast::InsertSource::Select(q) if let Some(row) = only_row(q) => {
+                let ((row, nothing), _) = self.nested(|b| b.only_row(row))?;
+                left_out |= nothing;
+                Rows::Row(row)
+            }
             ast::InsertSource::Select(q) => {
-                let (select, _) = self.nested(|b| b.select(q))?;
-                let single = select.cores.len() == 1
-                    && select.cores[0].values.len() == 1
-                    && select.limit.is_none()
-                    && select.order_by.is_empty();
-                let mut select = select;
-                if single {
+                let (mut select, _) = self.nested(|b| b.select(q))?;
+                let single = matches!(&select.cores[..], [c] if c.values.len() == 1);
+                if single && select.limit.is_none() && select.order_by.is_empty() {
                     Rows::Row(std::mem::take(&mut select.cores[0].values[0]))
                 } else {
                     Rows::Select(Box::new(select))
@@ -584,13 +599,15 @@ impl Binder<'_> {
             let place = (s.upserts.len() > 1).then_some(k + 1);
             upserts.push(self.upsert(u, &target, place, s.alias.as_ref(), &mut open)?);
         }
-        self.target_scope(&target, s.alias.as_ref());
-        let returning = self.returning_list(&s.returning, &target);
-        self.scopes.pop();
-        let (returning, out) = returning?;
-        if let Rows::Row(r) = &mut rows {
-            r.shrink_to_fit();
-        }
+        let (returning, out) = match s.returning.is_empty() {
+            true => Default::default(),
+            false => {
+                self.target_scope(&target, s.alias.as_ref());
+                let returning = self.returning_list(&s.returning, &target);
+                self.scopes.pop();
+                returning?
+            }
+        };
         target.calls_out = self.calls_out.get();
         Ok(Insert { target, columns, rowid, rows, or: s.or, upserts, returning, out })
     }
@@ -672,7 +689,7 @@ impl Binder<'_> {
                             // The rowid's own name in an index is no match, as in SQLite.
                             (ColumnSource::Column(c), Expr::Column(col)) => col.column == *c as i32,
                             (ColumnSource::Expr(_), e) => {
-                                i.exprs[n].as_ref().is_some_and(|x| x.without_collate().same(e))
+                                i.expr(n).is_some_and(|x| x.without_collate().same(e))
                             }
                             _ => false,
                         }
@@ -751,7 +768,8 @@ impl Binder<'_> {
         if !s.order_by.is_empty() || s.limit.is_some() {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
-        let (mut target, view) = self.open_target(&s.table, Event::Update, &s.sets)?;
+        let found = self.written_table(&s.table);
+        let (mut target, view) = self.open_target(&s.table, found, Event::Update, &s.sets)?;
         known_index(&target.table, &s.indexed)?;
         let asks = self.asks();
         if asks {
@@ -785,8 +803,7 @@ impl Binder<'_> {
             }
             let sets = self.sets(&s.sets, target.db, &target.table)?;
             if let Some(w) = &s.filter {
-                let e = self.expr(w)?;
-                push_filter(&mut core.filter, e, None);
+                self.conditions(w, None, &mut core.filter)?;
             }
             Ok((core, sets))
         })();
@@ -830,7 +847,7 @@ impl Binder<'_> {
             join: JoinKind::default(),
             indexed: indexed.clone(),
             exists: None,
-            used: ColumnSet::default(),
+            used: NumberSet::default(),
             rowid_used: t.table.has_rowid(),
             binding: t.binding.clone(),
         };
@@ -843,7 +860,10 @@ impl Binder<'_> {
         list: &[ast::ResultColumn],
         target: &Target,
     ) -> Result<(Vec<Expr>, Vec<OutColumn>)> {
-        if target.virtual_table.is_some() && !list.is_empty() {
+        if list.is_empty() {
+            return Ok(Default::default());
+        }
+        if target.virtual_table.is_some() {
             return Err(Error::sql(format!("{verb} RETURNING is not available on virtual tables")));
         }
         // An alias is not known there.
@@ -865,7 +885,8 @@ impl Binder<'_> {
         if !s.order_by.is_empty() || s.limit.is_some() {
             return Err(Error::sql("near \"LIMIT\": syntax error"));
         }
-        let (target, view) = self.open_target(&s.table, Event::Delete, &[])?;
+        let found = self.written_table(&s.table);
+        let (target, view) = self.open_target(&s.table, found, Event::Delete, &[])?;
         known_index(&target.table, &s.indexed)?;
         if self.asks() {
             // One that is to be left out is done all the same, row by row.
@@ -876,8 +897,7 @@ impl Binder<'_> {
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, (&s.table, s.alias.as_ref()), &s.indexed);
             if let Some(w) = &s.filter {
-                let e = self.expr(w)?;
-                push_filter(&mut core.filter, e, None);
+                self.conditions(w, None, &mut core.filter)?;
             }
             Ok(core)
         })();
@@ -992,4 +1012,13 @@ fn loop_of(i: usize, columns: &[(usize, Expr)], busy: &mut Vec<usize>, found: &m
         }
     }
     busy.pop();
+}
+
+/// The only row of a query that is a VALUES clause and nothing else.
+fn only_row(q: &ast::Select) -> Option<&[ast::Expr]> {
+    let plain = q.with.is_none() && q.compounds.is_empty() && q.order_by.is_empty() && q.limit.is_none();
+    match &q.first {
+        ast::SelectCore::Values(rows) if plain && rows.len() == 1 => Some(&rows[0]),
+        _ => None,
+    }
 }

@@ -1,5 +1,6 @@
 //! Binding expressions.
 
+use super::from::push_filter;
 use super::names::is_inline;
 use super::*;
 use crate::expr::{comparison_affinity, comparison_collation, match_affinity};
@@ -43,6 +44,11 @@ impl Restriction {
     }
 }
 
+/// Whether one side of an AND is a zero: what stands beside it and calls no function is not even looked at.
+fn false_beside(a: &ast::Expr, b: &ast::Expr) -> bool {
+    (written_false(a) || written_false(b)) && !calls(a) && !calls(b)
+}
+
 /// The word of an operator as the text has it.
 fn operator_word<'t>(text: &'t str, at: u32, word: &'static str) -> &'t str {
     let found = text.get(at as usize..at as usize + word.len());
@@ -73,6 +79,30 @@ impl Binder<'_> {
         let out = self.expr_inner(e);
         self.leave();
         out
+    }
+
+    /// Binds a condition, whose conjuncts go to `out` one by one; `on`: the table whose ON clause it is.
+    pub(crate) fn conditions(
+        &mut self,
+        e: &ast::Expr,
+        on: Option<TableId>,
+        out: &mut Few<Filter>,
+    ) -> Result<()> {
+        let ast::Expr::Binary(BinaryOp::And, sides) = e else {
+            let bound = self.expr(e)?;
+            push_filter(out, bound, on);
+            return Ok(());
+        };
+        self.enter()?;
+        let (a, b) = &**sides;
+        if false_beside(a, b) {
+            out.push(Filter { expr: Expr::int(0), on });
+        } else {
+            self.conditions(a, on, out)?;
+            self.conditions(b, on, out)?;
+        }
+        self.leave();
+        Ok(())
     }
 
     fn boxed(&mut self, e: &ast::Expr) -> Result<Box<Expr>> {
@@ -242,10 +272,7 @@ impl Binder<'_> {
     fn infix(&mut self, op: BinaryOp, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
         let cmp = |op| (op, false);
         let (op, null_eq) = match op {
-            // What stands beside a zero and calls no function is not even looked at.
-            BinaryOp::And if (written_false(a) || written_false(b)) && !calls(a) && !calls(b) => {
-                return Ok(Expr::int(0));
-            }
+            BinaryOp::And if false_beside(a, b) => return Ok(Expr::int(0)),
             BinaryOp::And => return Ok(Expr::And(self.boxed(a)?, self.boxed(b)?)),
             BinaryOp::Or => return Ok(Expr::Or(self.boxed(a)?, self.boxed(b)?)),
             BinaryOp::Eq => cmp(CmpOp::Eq),

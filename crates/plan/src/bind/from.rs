@@ -38,9 +38,13 @@ impl Binder<'_> {
     pub(crate) fn on_clauses(&mut self, clauses: Vec<(TableId, &ast::Expr)>, out: &mut Core) -> Result<()> {
         let outer = out.sources.iter().any(|s| s.join.left || s.join.right);
         for (id, e) in clauses {
+            if !outer {
+                self.conditions(e, Some(id), &mut out.filter)?;
+                continue;
+            }
             let bound = self.expr(e)?;
             // Of an inner join, what names tables to its right belongs to WHERE.
-            let beyond = outer && reaches_beyond(&bound, id, &out.sources)?;
+            let beyond = reaches_beyond(&bound, id, &out.sources)?;
             push_filter(&mut out.filter, bound, Some(id).filter(|_| !beyond));
         }
         Ok(())
@@ -353,7 +357,7 @@ impl Binder<'_> {
             join,
             indexed: ast::Indexed::Any,
             exists: None,
-            used: ColumnSet::default(),
+            used: NumberSet::default(),
             rowid_used: false,
             binding,
         });
@@ -554,7 +558,7 @@ impl Binder<'_> {
         for c in &w.tables {
             self.next_cte += 1;
             self.ctes.push(CteDef {
-                ast: Rc::new(c.clone()),
+                ast: c.clone(),
                 visible: all,
                 id: self.next_cte,
                 working: None,

@@ -447,6 +447,18 @@ impl<'a> Binder<'a> {
 
 /// The key description of an index.
 pub fn index_key(env: &Env<'_>, t: &Table, index: &iolite_catalog::Index) -> Result<Rc<KeyInfo>> {
+    if let Some(key) = index.key.get().filter(|k| k.enc == env.encoding) {
+        return Ok(key.clone());
+    }
+    let key = Rc::new(make_index_key(env, t, index)?);
+    if index.columns.iter().all(|c| c.collation.is_none()) {
+        // Another encoding makes another catalog, but for the temporary tables that are there.
+        let _ = index.key.set(key.clone());
+    }
+    Ok(key)
+}
+
+fn make_index_key(env: &Env<'_>, t: &Table, index: &iolite_catalog::Index) -> Result<KeyInfo> {
     use iolite_value::compare::KeyField;
     let binary =
         if env.encoding == Encoding::Utf8 { Collation::Binary } else { Collation::Binary16(env.encoding) };
@@ -462,5 +474,5 @@ pub fn index_key(env: &Env<'_>, t: &Table, index: &iolite_catalog::Index) -> Res
         };
         fields.push(KeyField { coll, desc: c.desc, nulls_large: false });
     }
-    Ok(Rc::new(KeyInfo { enc: env.encoding, fields, columns: index.columns.len() }))
+    Ok(KeyInfo { enc: env.encoding, fields, columns: index.columns.len() })
 }

@@ -92,8 +92,10 @@ impl Binder<'_> {
                     if self.log.is_some() {
                         self.log_column(depth, table, column, &e);
                     }
-                    let e = self.authorized(depth, e)?;
-                    self.note_outer(depth, &e);
+                    let e = if self.asks() { self.authorized(depth, e)? } else { e };
+                    if !self.frames.is_empty() {
+                        self.note_outer(depth, &e);
+                    }
                     return Ok(e);
                 }
                 Found::Ambiguous => {
@@ -177,7 +179,7 @@ impl Binder<'_> {
     ) -> Result<Found> {
         let scope = &self.scopes[depth];
         if table.is_none()
-            && let Some((_, e)) = scope.merged.iter().find(|(n, _)| n.eq_ignore_ascii_case(&column.text))
+            && let Some((_, e)) = scope.merged.iter().find(|(n, _)| same_name(n, &column.text))
         {
             return Ok(Found::One(e.clone()));
         }
@@ -185,7 +187,7 @@ impl Binder<'_> {
         for s in &scope.sources {
             if let Some(t) = table {
                 if let Columns::Query(q) = &s.columns
-                    && !s.name.eq_ignore_ascii_case(&t.text)
+                    && !same_name(&s.name, &t.text)
                 {
                     // A parenthesised join: its tables' names reach through.
                     let inner = q.iter().position(|c| {
@@ -200,7 +202,7 @@ impl Binder<'_> {
                     }
                     continue;
                 }
-                if !s.name.eq_ignore_ascii_case(&t.text) && !other_name(s, &t.text) {
+                if !same_name(&s.name, &t.text) && !other_name(s, &t.text) {
                     continue;
                 }
                 if let Some(sch) = schema

@@ -1,11 +1,17 @@
 //! Binding queries.
 
 use super::expr::{fields, width};
-use super::from::{push_filter, width_mismatch};
+use super::from::width_mismatch;
 use super::*;
 use iolite_bytecode::ColumnMeta;
 use iolite_sql::ast::Literal;
 use iolite_value::Affinity;
+
+/// The names of the first columns of VALUES.
+const VALUE_NAMES: [&str; 12] = [
+    "column1", "column2", "column3", "column4", "column5", "column6", "column7", "column8", "column9",
+    "column10", "column11", "column12",
+];
 
 impl Binder<'_> {
     /// Binds a whole query.
@@ -31,7 +37,13 @@ impl Binder<'_> {
 
     fn arms(&mut self, s: &ast::Select, out: &mut Select) -> Result<()> {
         if s.compounds.is_empty() {
-            self.core_ordered(&s.first, &s.order_by, out)?;
+            let Select { cores, columns, order_by, .. } = out;
+            self.core_ordered(&s.first, &s.order_by, (&mut cores[0], columns, order_by))?;
+            if let ast::SelectCore::Values(_) = s.first
+                && !s.order_by.is_empty()
+            {
+                out.order_by = self.compound_order(&s.order_by, out, &[])?;
+            }
             (out.limit, out.offset) = self.limits(s)?;
             return Ok(());
         }
@@ -202,21 +214,21 @@ impl Binder<'_> {
 
     /// One arm without an order of its own.
     pub(crate) fn core(&mut self, c: &ast::SelectCore) -> Result<(Core, Few<OutColumn>)> {
-        let mut out = Select::with_one_arm();
-        self.core_ordered(c, &[], &mut out)?;
-        Ok((out.cores.pop().expect("one arm"), out.columns))
+        let (mut core, mut columns) = (Core::default(), Few::new());
+        self.core_ordered(c, &[], (&mut core, &mut columns, &mut Vec::new()))?;
+        Ok((core, columns))
     }
 
-    /// The only arm of a query, into its place there, with its order and columns.
+    /// An arm, into its place in a query, with its columns, and its order if it is the only one.
     fn core_ordered(
         &mut self,
         c: &ast::SelectCore,
         order_by: &[ast::SortTerm],
-        out: &mut Select,
+        out: (&mut Core, &mut Few<OutColumn>, &mut Vec<OrderTerm>),
     ) -> Result<()> {
         self.scopes.push(Scope::default());
         let bound = match c {
-            ast::SelectCore::Values(rows) => self.values(rows, out),
+            ast::SelectCore::Values(rows) => self.values(rows, out.0, out.1),
             ast::SelectCore::Query(q) => {
                 let mut bound = self.ask_query();
                 if bound.is_ok() {
@@ -226,29 +238,52 @@ impl Binder<'_> {
             }
         };
         self.scopes.pop();
-        bound?;
-        if let ast::SelectCore::Values(_) = c
-            && !order_by.is_empty()
-        {
-            out.order_by = self.compound_order(order_by, out, &[])?;
-        }
-        Ok(())
+        bound
     }
 
-    fn values(&mut self, rows: &[Vec<ast::Expr>], out: &mut Select) -> Result<()> {
-        let bound: Result<Vec<Vec<Expr>>> =
-            rows.iter().map(|r| r.iter().map(|e| self.expr(e)).collect()).collect();
-        let values = bound?;
-        let n = values.first().map_or(0, |r| r.len());
+    /// The only row of a VALUES clause that stands for itself; and whether the authorizer wants it to answer nothing.
+    pub(crate) fn only_row(&mut self, row: &[ast::Expr]) -> Result<(Vec<Expr>, bool)> {
+        self.enter()?;
+        self.enter_query();
+        self.scopes.push(Scope::default());
+        let bound = self.row(row);
+        self.scopes.pop();
+        let nothing = self.answers_nothing();
+        self.leave();
+        Ok((bound?, nothing))
+    }
+
+    fn row(&mut self, row: &[ast::Expr]) -> Result<Vec<Expr>> {
+        let mut bound = Vec::with_capacity(row.len());
+        for e in row {
+            bound.push(self.expr(e)?);
+        }
+        Ok(bound)
+    }
+
+    fn values(
+        &mut self,
+        rows: &[Vec<ast::Expr>],
+        core: &mut Core,
+        columns: &mut Few<OutColumn>,
+    ) -> Result<()> {
+        let mut values = Vec::with_capacity(rows.len());
+        for r in rows {
+            values.push(self.row(r)?);
+        }
+        let n = values.first().map_or(0, |r: &Vec<Expr>| r.len());
+        *columns = Few::with_capacity(n);
         for i in 0..n {
-            let name = ["column", &(i + 1).to_string()].concat();
-            let mut c = self.out_column(&values[0][i], name.into());
+            let name = match VALUE_NAMES.get(i) {
+                Some(name) => (*name).into(),
+                None => format!("column{}", i + 1).into(),
+            };
+            let mut c = self.out_column(&values[0][i], name);
             if values.len() > 1 {
                 c.affinity = self.values_affinity(&values, i);
             }
-            out.columns.push(c);
+            columns.push(c);
         }
-        let core = &mut out.cores[0];
         core.result = values.first().cloned().unwrap_or_default().into();
         core.values = values;
         Ok(())
@@ -272,9 +307,12 @@ impl Binder<'_> {
         }
     }
 
-    fn query(&mut self, q: &ast::Query, order_by: &[ast::SortTerm], out: &mut Select) -> Result<()> {
-        let Select { cores, columns, order_by: order, .. } = out;
-        let core = &mut cores[0];
+    fn query(
+        &mut self,
+        q: &ast::Query,
+        order_by: &[ast::SortTerm],
+        (core, columns, order): (&mut Core, &mut Few<OutColumn>, &mut Vec<OrderTerm>),
+    ) -> Result<()> {
         core.distinct = q.distinct;
         self.top().groups = !q.group_by.is_empty();
         if !q.windows.is_empty() {
@@ -310,10 +348,14 @@ impl Binder<'_> {
         }
         // ON belongs to WHERE, and may use aliases like it.
         self.top().phase = Phase::Rows;
-        let filter = q.filter.as_ref().map(|w| self.expr(w)).transpose()?;
+        let mut filter = Few::new();
+        if let Some(w) = &q.filter {
+            self.conditions(w, None, &mut filter)?;
+        }
         self.on_clauses(on, core)?;
-        if let Some(e) = filter {
-            push_filter(&mut core.filter, e, None);
+        match core.filter.is_empty() {
+            true => core.filter = filter,
+            false => core.filter.extend(filter),
         }
         self.top().phase = Phase::Groups;
         self.late_arguments(core)?;

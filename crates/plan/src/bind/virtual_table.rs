@@ -91,7 +91,7 @@ impl Binder<'_> {
             indexes: Vec::new(),
             checks: Vec::new(),
             generated: Vec::new(),
-            defaults: vec![None; c.table.columns.len()],
+            defaults: Vec::new(),
             binding: None,
             keys: Keys::default(),
             virtual_table: Some(c),

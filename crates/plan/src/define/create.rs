@@ -177,10 +177,10 @@ impl Compiler<'_> {
         let index = Rc::new(index);
         let mut target = Box::new(b.target(db, &t)?);
         let key = b.index_key(&t, &index)?;
-        let mut exprs = vec![None; index.columns.len()];
+        let mut exprs = Vec::new();
         for (k, col) in index.columns.iter().enumerate() {
             if let ColumnSource::Expr(e) = &col.source {
-                exprs[k] = Some(b.restricted_expr(&t, target.id, e, Restriction::IndexExpr)?);
+                exprs.push((k, b.restricted_expr(&t, target.id, e, Restriction::IndexExpr)?));
             }
         }
         let filter = match &index.filter {

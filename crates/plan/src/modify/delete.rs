@@ -111,7 +111,7 @@ pub(super) fn finds_one(a: &Access) -> bool {
 /// (files, interruptions, memory and room): then nothing is kept to undo the statement alone. Rows that were found before
 /// the first change went through their conditions. `touched`: indexes that change, all if `None`.
 pub(super) fn cannot_fail(t: &Target, touched: Option<&[bool]>, found: &CorePlan, pass: Pass) -> bool {
-    let is_plain = |i: &TargetIndex| i.filter.is_none() && i.exprs.iter().all(Option::is_none);
+    let is_plain = |i: &TargetIndex| i.filter.is_none() && i.exprs.is_empty();
     let indexes = t.indexes.iter().enumerate();
     let mut changing = indexes.filter(|(k, _)| touched.is_none_or(|list| list[*k])).map(|(_, i)| i);
     let mut tested = found.levels.iter().flat_map(|l| &l.filter).chain(&found.constant);

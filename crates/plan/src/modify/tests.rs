@@ -66,7 +66,7 @@ impl NewRow<'_> {
             let test = Test::NotNull { column, policy: refusal(policy) };
             if c.generated.is_some() {
                 second.push(test);
-            } else if policy == Conflict::Replace && t.defaults[column].is_some() {
+            } else if policy == Conflict::Replace && t.default_of(column).is_some() {
                 out.push(Test::Default { column });
                 replaced = true;
                 second.push(test);

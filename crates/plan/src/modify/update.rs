@@ -218,7 +218,7 @@ fn touched_indexes(t: &Target, changed: &[bool], key_changes: bool) -> Vec<bool>
             || i.index.columns.iter().enumerate().any(|(n, c)| match &c.source {
                 ColumnSource::Column(k) => affected(*k),
                 ColumnSource::Rowid => false,
-                ColumnSource::Expr(_) => i.exprs[n].as_ref().is_some_and(reads),
+                ColumnSource::Expr(_) => i.expr(n).is_some_and(reads),
             })
             || i.filter.as_ref().is_some_and(reads)
     };

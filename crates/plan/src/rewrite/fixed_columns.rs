@@ -49,6 +49,10 @@ pub fn conclude(core: &mut Core) {
             let of = fixed.iter().find(|(from, x)| *from != k && is_column(&x.column, c));
             of.filter(|(_, x)| x.is_value || as_number).map(|(_, x)| x.value.clone())
         };
+        let reads_one = |x: &Expr| matches!(x, Expr::Column(c) if known(c, true).is_some());
+        if !f.expr.any(&mut |x| reads_one(x)) {
+            continue;
+        }
         let mut new = f.expr.clone();
         if compares_numbers(&new) {
             new.children_mut(&mut |e| {

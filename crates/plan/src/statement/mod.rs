@@ -59,11 +59,11 @@ pub enum Body {
 }
 
 impl Default for StatementPlan {
-    /// A query with one empty arm, to be filled in where it stays.
+    /// A plan that does nothing.
     #[inline]
     fn default() -> Self {
         StatementPlan {
-            body: Body::Query(SelectPlan::with_one_arm()),
+            body: Body::Define(DefinePlan { steps: Vec::new() }),
             nested: NestedPlans::default(),
             triggers: Vec::new(),
             sequences: Vec::new(),
@@ -81,16 +81,11 @@ impl StatementPlan {
     /// Takes names and types of the rows that come out.
     #[inline]
     pub fn take_columns(&mut self) -> Few<ColumnMeta> {
-        let columns = match &mut self.body {
-            Body::Query(q) => &mut q.columns[..],
-            Body::Modify(m) => &mut m.out[..],
-            _ => return Few::new(),
-        };
-        let mut out = Few::with_capacity(columns.len());
-        for c in columns {
-            out.push(std::mem::take(&mut c.meta));
+        match &mut self.body {
+            Body::Query(q) => std::mem::take(&mut q.columns).into_iter().map(|c| c.meta).collect(),
+            Body::Modify(m) => std::mem::take(&mut m.out).into_iter().map(|c| c.meta).collect(),
+            _ => Few::new(),
         }
-        out
     }
 }
 

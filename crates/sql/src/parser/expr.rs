@@ -297,7 +297,7 @@ impl Parser<'_> {
 
     /// One or more expressions separated by commas; `height` becomes the highest.
     pub(super) fn expr_list(&mut self) -> Result<Vec<Expr>> {
-        let mut list = Vec::new();
+        let mut list = Vec::with_capacity(8);
         let mut height = 0;
         loop {
             let e = self.expr()?;

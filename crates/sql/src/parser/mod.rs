@@ -502,7 +502,7 @@ impl<'a> Parser<'a> {
 }
 
 /// A number without its digit separators.
-pub(crate) fn plain_number(raw: &str) -> Box<str> {
+pub(crate) fn plain_number(raw: &str) -> SmallStr {
     if raw.contains('_') { raw.replace('_', "").into() } else { raw.into() }
 }
 

@@ -1,6 +1,7 @@
 //! Queries: `WITH`, compounds, `FROM`, and the lists that other statements share with them.
 
 use super::*;
+use std::rc::Rc;
 
 /// How much of SQLite's parser stack one level of subquery takes.
 const SELECT_COST: u32 = 5;
@@ -421,7 +422,7 @@ impl Parser<'_> {
         self.enter(4)?;
         self.bump();
         let recursive = self.eat(T::Recursive);
-        let mut tables: Vec<Cte> = Vec::new();
+        let mut tables: Vec<Rc<Cte>> = Vec::new();
         loop {
             let name = self.name()?;
             let columns = self.column_name_list_opt()?;
@@ -439,7 +440,7 @@ impl Parser<'_> {
             if tables.iter().any(|t| t.name.text.eq_ignore_ascii_case(&name.text)) {
                 return Err(Error::sql(format!("duplicate WITH table name: {}", name.text)));
             }
-            tables.push(Cte { name, columns, materialized, select });
+            tables.push(Rc::new(Cte { name, columns, materialized, select }));
             if !self.eat(T::Comma) {
                 self.leave(4);
                 return Ok(With { recursive, tables });
