@@ -140,7 +140,7 @@ fn aggregates(r: &mut Rng) -> String {
 }
 
 fn condition(r: &mut Rng) -> String {
-    match r.below(26) {
+    match r.below(28) {
         16 => format!(
             "{} NOT BETWEEN {} AND {}",
             r.pick(&["small", "some", "id", "r"]),

@@ -465,8 +465,8 @@ fn int_range(ex: &Ex, col: usize) -> Option<Pred> {
         Ex::Between(a, b) => {
             let (op, v) = a.with_constant()?;
             let (lo, hi, not) = compare_range(op, &number(v, a.affinity)?)?;
-            let Ex::Const(w) = &b.rhs else { return None };
-            let (l2, h2, n2) = compare_range(b.op, &number(w, b.affinity)?)?;
+            let (below, w) = b.with_constant()?;
+            let (l2, h2, n2) = compare_range(below, &number(w, b.affinity)?)?;
             if not || n2 {
                 return None;
             }
@@ -555,12 +555,12 @@ fn real_range(ex: &Ex, col: usize) -> Option<Pred> {
         }
         Ex::Between(a, b) => {
             let (op, v) = a.with_constant()?;
-            let Ex::Const(w) = &b.rhs else { return None };
-            if op != CmpOp::Ge || b.op != CmpOp::Le {
+            let (below, w) = b.with_constant()?;
+            if op != CmpOp::Ge || below != CmpOp::Le {
                 return None;
             }
             let (lo, ..) = bound(op, v, a.affinity)?;
-            let (_, hi, ..) = bound(b.op, w, b.affinity)?;
+            let (_, hi, ..) = bound(below, w, b.affinity)?;
             Some(Pred::RealRange { col, lo, hi, lo_in: true, hi_in: true })
         }
         _ => None,
