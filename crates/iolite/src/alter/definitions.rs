@@ -109,19 +109,15 @@ pub(super) fn bind_definition(
                 let Some((table_db, t)) = found else {
                     return Err(Error::sql(format!("no such table: main.{}", tr.table.name.text)));
                 };
-                let scope = || TriggerScope {
-                    table: t.clone(),
+                // What a view's own text names belongs to the view.
+                let rows = Binder::new(env, &row.sql).trigger_rows(table_db, &t)?;
+                b.trigger = Some(TriggerScope {
+                    table: rows,
                     old: !matches!(tr.event, TriggerEvent::Insert),
                     new: !matches!(tr.event, TriggerEvent::Delete),
                     db,
                     table_db,
-                };
-                // The rows of a trigger on a view have the view's columns, which only binding the view tells; its
-                // statements are bound when it fires.
-                if t.is_view() {
-                    return Ok((b.log.take().unwrap_or_default(), b.quoted));
-                }
-                b.trigger = Some(scope());
+                });
                 if let Some(w) = &tr.when {
                     b.expr(w)?;
                 }

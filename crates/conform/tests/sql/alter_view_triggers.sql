@@ -1,0 +1,40 @@
+-- Triggers of views name tables and columns, too.
+CREATE TABLE log(x);
+CREATE TABLE t(a INTEGER PRIMARY KEY, b, c);
+CREATE VIEW v AS SELECT a AS k, b, c FROM t;
+CREATE VIEW w(k, l) AS SELECT a, b FROM t;
+CREATE TRIGGER v1 INSTEAD OF INSERT ON v BEGIN UPDATE t SET b=new.b WHERE a=new.k; INSERT INTO log SELECT max(a) FROM t; END;
+CREATE TRIGGER w1 INSTEAD OF DELETE ON w WHEN old.l<>(SELECT max(a) FROM t) BEGIN DELETE FROM t WHERE a=old.k; END;
+CREATE TRIGGER w2 INSTEAD OF UPDATE OF k ON w BEGIN INSERT INTO v VALUES(1,2,3); UPDATE t SET a=new.k WHERE a=old.k; END;
+CREATE TEMP TRIGGER v2 INSTEAD OF UPDATE ON v BEGIN INSERT INTO t(a) VALUES(new.k) ON CONFLICT(a) DO UPDATE SET a=3; END;
+ALTER TABLE t RENAME COLUMN a TO z;
+SELECT name, sql FROM sqlite_schema UNION ALL SELECT name, sql FROM sqlite_temp_schema ORDER BY name;
+ALTER TABLE t RENAME TO u;
+SELECT name, sql FROM sqlite_schema UNION ALL SELECT name, sql FROM sqlite_temp_schema ORDER BY name;
+INSERT INTO u VALUES(1,2,3),(2,3,4);
+INSERT INTO v VALUES(1,7,7);
+DELETE FROM w WHERE k=2;
+SELECT * FROM u ORDER BY 1;
+SELECT * FROM log;
+-- What a view calls a column may change with the column.
+CREATE TABLE base(a, b);
+CREATE VIEW bare AS SELECT a, b FROM base;
+CREATE TRIGGER bt INSTEAD OF UPDATE ON bare BEGIN UPDATE base SET b=new.b WHERE a=old.a; END;
+ALTER TABLE base RENAME COLUMN b TO c;
+ALTER TABLE base DROP COLUMN b;
+DROP VIEW bare;
+CREATE TRIGGER v3 INSTEAD OF DELETE ON v BEGIN DELETE FROM base WHERE b=old.k; END;
+ALTER TABLE base DROP COLUMN b;
+-- A trigger that gives too few values since its table has got more columns is no hindrance.
+ALTER TABLE log ADD COLUMN y;
+CREATE TRIGGER c1 AFTER INSERT ON base BEGIN INSERT INTO log VALUES(new.a); END;
+CREATE TRIGGER c2 AFTER INSERT ON base BEGIN UPDATE log SET (x,y)=(SELECT new.a); END;
+CREATE TRIGGER c3 AFTER INSERT ON base BEGIN DELETE FROM bare2; INSERT INTO gen VALUES(1,2,3); UPDATE gen SET h=1; END;
+CREATE VIEW bare2 AS SELECT a FROM base;
+CREATE TABLE gen(g, h AS (g));
+ALTER TABLE base RENAME COLUMN a TO d;
+ALTER TABLE log RENAME COLUMN x TO q;
+ALTER TABLE base RENAME TO base2;
+ALTER TABLE base2 DROP COLUMN b;
+SELECT name, sql FROM sqlite_schema WHERE name GLOB 'c?' OR tbl_name IN ('base2','log','bare2','v') ORDER BY name;
+INSERT INTO base2 VALUES(1,2);
