@@ -204,6 +204,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         lookahead_filters: c.settings.lookahead_filters(),
         explained: false,
         own: c.txn.is_nested(),
+        missing_collations: false,
         authorizer: None,
         virtual_tables: !c.no_virtual.get() || c.txn.is_nested(),
         protects_shadows: c.protects_shadows(),
@@ -248,12 +249,22 @@ pub(crate) fn compile(
         conn.0.load_schemas()?;
     }
     conn.0.check_schema_locks()?;
-    match compile_once(conn, parsed, text, p, watch) {
+    let by_missing = |p: &mut Program| {
+        *p = Program::default();
+        compile_once(conn, parsed, text, (p, true), watch)
+    };
+    match compile_once(conn, parsed, text, (p, false), watch) {
         // The catalog may be out of date: somebody else may have made what the text names.
         Err(e) if e.code() == iolite_base::Code::Error && conn.0.look_again() => {
             conn.0.load_schemas()?;
             *p = Program::default();
-            compile_once(conn, parsed, text, p, watch)?;
+            compile_once(conn, parsed, text, (p, false), watch)?;
+        }
+        // Nobody is asked for it any more.
+        Err(e)
+            if e.code() == iolite_base::Code::ErrorMissingCollseq && !conn.0.collations_asked_for.get() =>
+        {
+            by_missing(p)?;
         }
         other => other?,
     }
@@ -280,12 +291,12 @@ fn changes_files(s: &Stmt) -> bool {
 }
 
 /// The stages, one after the other: a parsed statement is planned, it is chosen who runs its blocks, and the plan becomes
-/// a program.
+/// a program. `missing`: it may name collating sequences that nobody has registered, as long as it compares nothing by them.
 fn compile_once(
     conn: &Connection,
     parsed: &Parsed,
     text: &str,
-    p: &mut Program,
+    (p, missing): (&mut Program, bool),
     watch: Option<&dyn Watch>,
 ) -> Result<()> {
     let mut settings = conn.0.codegen_settings();
@@ -309,7 +320,7 @@ fn compile_once(
             Stmt::CreateTable(_) | Stmt::CreateIndex(_) | Stmt::CreateTrigger(_) | Stmt::CreateView(_)
         );
         let strings = if defines { conn.0.settings.double_quoted_definitions() } else { env.quoted_strings };
-        let env = &Env { quoted_strings: strings, authorizer, ..*env };
+        let env = &Env { quoted_strings: strings, authorizer, missing_collations: missing, ..*env };
         settings.most_instructions = env.limits.get(Limit::VdbeOp) as usize;
         match watch {
             None if !explained => iolite_plan::compile(parsed, text, env, &mut plan),
@@ -323,7 +334,9 @@ fn compile_once(
     if let Some(a) = authorizer {
         crate::authorize::after(conn.0.catalog.borrow().clone(), a, &parsed.stmt)?;
     }
-    crate::columns::choose(conn, &plan, explained)?;
+    if !missing {
+        crate::columns::choose(conn, &plan, explained)?;
+    }
     if let Some(w) = watch {
         w.planned(&plan);
     }
@@ -334,6 +347,9 @@ fn compile_once(
     match explained {
         true => emit_explained(conn, &plan, &settings, parsed.explain, p)?,
         false => iolite_codegen::emit(&plan, &settings, None, p)?,
+    }
+    if missing && let Some(name) = p.missing_collation() {
+        return Err(iolite_plan::bind::missing_collation(name));
     }
     p.columns = plan.take_columns();
     if settings.counts_rows

@@ -75,6 +75,7 @@ impl Planning {
             lookahead_filters: true,
             explained: false,
             own: false,
+            missing_collations: false,
             authorizer: None,
             virtual_tables: true,
             protects_shadows: false,

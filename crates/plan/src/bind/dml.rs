@@ -218,7 +218,9 @@ impl Binder<'_> {
         self.databases |= 1 << db;
         // What a table carries stands in another text.
         let saved = (std::mem::take(&mut self.trigger), self.restriction, self.log.take());
+        let carried = std::mem::replace(&mut self.carried, true);
         let out = self.asking_nobody(|b| b.target_inner(db, table, id));
+        self.carried = carried;
         (self.trigger, self.restriction, self.log) = saved;
         out
     }
@@ -301,11 +303,13 @@ impl Binder<'_> {
         if !all_stored {
             // What a table carries stands in another text.
             let saved = (std::mem::take(&mut self.trigger), self.restriction, self.log.take());
+            let carried = std::mem::replace(&mut self.carried, true);
             for (i, c) in table.columns.iter().enumerate().filter(|(_, c)| !c.is_stored()) {
                 if let Some(g) = &c.generated {
                     computed.push((i, self.restricted_expr(table, id, &g.expr, Restriction::Generated)));
                 }
             }
+            self.carried = carried;
             (self.trigger, self.restriction, self.log) = saved;
             refuse_loops(table, &mut computed);
         }
