@@ -270,6 +270,9 @@ fn transaction(g: &mut Gen<'_>, autocommit: bool) -> Stmt {
             _ => plain("release", "RELEASE s1".into()),
         };
     }
+    if g.features.foreign_keys && g.rng.chance(12) {
+        return plain("pragma", "PRAGMA defer_foreign_keys = 1".into());
+    }
     match r {
         0..=19 => plain("commit", g.one(&["COMMIT", "END"])),
         20..=29 => plain("rollback", "ROLLBACK".into()),
