@@ -59,7 +59,7 @@ fn r_small(id: u64) -> u64 {
     id * 31 % 17
 }
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 34] = [
     "h",
     "v",
     "small",
@@ -84,6 +84,16 @@ const KEYS: [&str; 24] = [
     "CASE WHEN small = 3 AND some > 400 THEN t ELSE '' END",
     "substr(t, 8, instr(substr(t, 8), '/') - 1)",
     "u || small",
+    "v % 1000",
+    "id % -9",
+    "h / 1000003",
+    "id / -7",
+    "big % 1000003",
+    "h & 255",
+    "some >> 3",
+    "(id * 3 - 4000) / 10",
+    "r * -1",
+    "r * small",
 ];
 
 fn aggregates(r: &mut Rng) -> String {
@@ -114,7 +124,24 @@ fn aggregates(r: &mut Rng) -> String {
 }
 
 fn condition(r: &mut Rng) -> String {
-    match r.below(16) {
+    match r.below(24) {
+        16 => format!(
+            "{} NOT BETWEEN {} AND {}",
+            r.pick(&["small", "some", "id", "r"]),
+            r.below(20),
+            r.below(900)
+        ),
+        17 => format!("v NOT BETWEEN {} AND {}", r.below(1 << 60), r.below(1 << 62)),
+        18 => format!("NOT (r < {} OR some > {})", r.below(40), 300 + r.below(900)),
+        19 => format!("NOT (r >= {} AND small <= {})", r.below(90), r.below(17)),
+        20 => format!("{} IS NULL OR some % 300 = 0", r.pick(&["r", "h", "t", "x", "u"])),
+        21 => format!("NOT {} IS NULL AND r * 2 > 30", r.pick(&["v", "x", "time", "big"])),
+        22 => format!(
+            "{} <> {}",
+            r.pick(&["id", "some", "big", "r"]),
+            r.pick(&["0", "100", "400", "9.5", "1000000000000"])
+        ),
+        23 => format!("NOT (NOT (small - 3 < {}) OR id / 100 = {})", r.below(17), r.below(30)),
         0 => format!("small {} {}", r.pick(&["=", "<>", "<", ">="]), r.below(17)),
         1 => "u <> ''".into(),
         2 => "t LIKE '%google%'".into(),
@@ -316,7 +343,9 @@ fn three(q: &str, s: &stock::Connection, c: &iolite::engine::Connection) -> bool
     let vague = vague || q.contains(" OVER ") && !q.contains(NO_TIES);
     // Over windows stock gives a NUL for empty texts, one after the other.
     let vague = vague || q.contains("group_concat(x, '|') OVER") && want.contains('\0');
-    let vague = vague || q.contains("LIMIT") && rows.starts_with("error") != want.starts_with("error");
+    // Windows of a query in FROM that nobody reads likewise.
+    let computed = q.contains("LIMIT") || q.contains("OVER") && q.contains("FROM (");
+    let vague = vague || computed && rows.starts_with("error") != want.starts_with("error");
     assert!(
         vague || rows == want || rows.starts_with("error") && want.starts_with("error"),
         "{q}\nrows: {rows}\nstock: {want}"

@@ -4,9 +4,9 @@
 //! up. With a limit (`PRAGMA analysis_limit`) the averages are those of the first entries: so many, and as many again behind
 //! the next other first field where all had the same.
 
+use crate::binding::with_env;
 use crate::connection::Connection;
-use crate::control::work_program;
-use crate::run::{exec_nested, nested_rows, with_env};
+use crate::work::work_program;
 use iolite_base::{Error, Result, raw_text};
 use iolite_btree::{Cursor, TreeKind};
 use iolite_bytecode::Program;
@@ -31,7 +31,7 @@ pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result
         // What is said of tables that are there no more goes, too.
         for db in &emptied {
             let schema = quote_name(&c.0.catalog.borrow().schemas[*db].name).into_owned();
-            exec_nested(&c.0, &format!("DELETE FROM {schema}.sqlite_stat1"))?;
+            c.exec_nested(&format!("DELETE FROM {schema}.sqlite_stat1"))?;
         }
         for (db, table, only) in &list {
             analyse(c, *db, table, only.as_deref())?;
@@ -104,7 +104,7 @@ fn wanted(t: &Table) -> bool {
 
 fn prepare(c: &Connection, db: usize) -> Result<()> {
     let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
-    exec_nested(&c.0, &format!("CREATE TABLE IF NOT EXISTS {schema}.sqlite_stat1(tbl,idx,stat)"))
+    c.exec_nested(&format!("CREATE TABLE IF NOT EXISTS {schema}.sqlite_stat1(tbl,idx,stat)"))
 }
 
 fn analyse(c: &Connection, db: usize, t: &Rc<Table>, only: Option<&str>) -> Result<()> {
@@ -112,7 +112,7 @@ fn analyse(c: &Connection, db: usize, t: &Rc<Table>, only: Option<&str>) -> Resu
     let table = format!("{schema}.{}", quote_name(&t.name));
     let name = quote_text(&t.name);
     let keep = only.map_or(String::new(), |i| format!(" AND idx={}", quote_text(i)));
-    exec_nested(&c.0, &format!("DELETE FROM {schema}.sqlite_stat1 WHERE tbl={name}{keep}"))?;
+    c.exec_nested(&format!("DELETE FROM {schema}.sqlite_stat1 WHERE tbl={name}{keep}"))?;
     let rows = count(c, &format!("SELECT count(*) FROM {table} NOT INDEXED"))?;
     let indexes = t.indexes.borrow().clone();
     let mut any = false;
@@ -129,16 +129,16 @@ fn analyse(c: &Connection, db: usize, t: &Rc<Table>, only: Option<&str>) -> Resu
             quote_text(label),
             quote_text(&stat)
         );
-        exec_nested(&c.0, &sql)?;
+        c.exec_nested(&sql)?;
     }
     if !any && only.is_none() && rows > 0 {
-        exec_nested(&c.0, &format!("INSERT INTO {schema}.sqlite_stat1 VALUES({name},NULL,'{rows}')"))?;
+        c.exec_nested(&format!("INSERT INTO {schema}.sqlite_stat1 VALUES({name},NULL,'{rows}')"))?;
     }
     Ok(())
 }
 
 fn count(c: &Connection, sql: &str) -> Result<i64> {
-    let rows = nested_rows(&c.0, sql, &[])?;
+    let rows = c.nested_rows(sql, &[])?;
     Ok(match rows.first().and_then(|r| r.first()) {
         Some(Value::Int(n)) => *n,
         _ => 0,

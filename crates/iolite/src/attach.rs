@@ -66,7 +66,7 @@ fn remove(c: &Connection, at: usize) -> Result<()> {
 }
 
 fn close(mut d: Attached) -> Result<()> {
-    let columns = crate::columns::closing(&mut d);
+    let columns = crate::column_store::closing(&mut d.columns, d.btree.as_ref());
     let closed = d.btree.map_or(Ok(()), Btree::close);
     if let Some(c) = columns {
         c.finish();

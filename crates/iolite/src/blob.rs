@@ -91,7 +91,7 @@ impl Connection {
             found => found?,
         };
         let field = table.field_of[column].ok_or(Code::Internal)?;
-        let mut program = crate::control::holding_program(self, db, writes)?;
+        let mut program = crate::work::holding_program(self, db, writes)?;
         // Nothing of it is ever undone alone.
         program.needs_statement = false;
         let root = table.root.get();

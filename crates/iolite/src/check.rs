@@ -4,8 +4,8 @@
 //! What it finds is said in SQLite's words. A row that cannot be read ends the check with
 //! `database disk image is malformed` as its last line; it is no error of the statement.
 
+use crate::binding::with_env;
 use crate::connection::Connection;
-use crate::run::{nested_rows, program_rows, with_env};
 use iolite_base::{Code, Error, Result, varint};
 use iolite_btree::{Btree, TreeKind};
 use iolite_catalog::{Index, Table};
@@ -236,7 +236,7 @@ impl Check<'_> {
         for c in t.columns.iter().filter(|c| c.not_null.is_some() && !c.is_stored()) {
             let q = quote_name(&c.name);
             let sql = format!("SELECT 1 FROM {table} NOT INDEXED WHERE {q} IS NULL LIMIT {}", self.left);
-            for _ in nested_rows(&self.conn.0, &sql, &[])? {
+            for _ in self.conn.nested_rows(&sql, &[])? {
                 self.say(format!("NULL value in {}.{}", t.name, c.name));
             }
         }
@@ -249,7 +249,7 @@ impl Check<'_> {
                 expr(&k.expr),
                 self.left
             );
-            for _ in nested_rows(&self.conn.0, &sql, &[])? {
+            for _ in self.conn.nested_rows(&sql, &[])? {
                 self.say(format!("CHECK constraint failed in {}", t.name));
             }
         }
@@ -267,7 +267,7 @@ impl Check<'_> {
         let mut program = iolite_bytecode::Program::default();
         iolite_codegen::emit(&plan, &settings, None, &mut program)?;
         let mut rows = Vec::new();
-        let ran = program_rows(self.conn, program, self.left, &mut rows);
+        let ran = self.conn.program_rows(program, self.left, &mut rows);
         for r in rows {
             let name = list.get(r[0].to_int() as usize).map_or("", |i| &i.name);
             self.say(format!("row {} missing from index {name}", r[1].to_int()));

@@ -4,78 +4,19 @@
 //! such a statement contains (ATTACH, DETACH, VACUUM INTO) are part of that program: it computes them, with its
 //! parameters, and the work gets their values.
 
-use crate::connection::{Connection, Inner};
-use crate::run::with_env;
+use crate::connection::Connection;
+use crate::work::program;
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::Program;
-use iolite_ext::{RowSource, SourceFactory};
 use iolite_plan::StatementPlan;
 use iolite_plan::statement::Body;
 use iolite_plan::statement::control::ControlKind;
 use iolite_sql::ast::BeginMode;
 use iolite_value::Value;
-use std::rc::{Rc, Weak};
-
-/// Rows computed at once.
-pub(crate) struct Rows {
-    rows: std::vec::IntoIter<Vec<Value>>,
-}
-
-impl RowSource for Rows {
-    fn next(&mut self, out: &mut [Value]) -> Result<bool> {
-        match self.rows.next() {
-            Some(row) => {
-                for (to, v) in out.iter_mut().zip(row) {
-                    *to = v;
-                }
-                Ok(true)
-            }
-            None => Ok(false),
-        }
-    }
-}
-
-/// The work behind a statement: answers its rows.
-pub(crate) type Work = Rc<dyn Fn(&Connection) -> Result<Vec<Vec<Value>>>>;
-
-/// Work that is given the values of the statement's expressions.
-type WorkOn = Rc<dyn Fn(&Connection, &[Value]) -> Result<Vec<Vec<Value>>>>;
+use std::rc::Rc;
 
 /// What such a statement does, given the values of its expressions.
 type Action = Box<dyn Fn(&Connection, &[Value]) -> Result<()>>;
-
-/// A program that does `work` when it is stepped, in a transaction that writes to the databases in `writes`.
-pub(crate) fn work_program(
-    conn: &Connection,
-    columns: &[&str],
-    work: Work,
-    writes: &[usize],
-) -> Result<Program> {
-    let plan = with_env(conn, |env| Ok(iolite_plan::work(env, &[], writes)))?;
-    program(conn, &plan, columns, Rc::new(move |c, _| work(c)))
-}
-
-fn program(conn: &Connection, plan: &StatementPlan, columns: &[&str], work: WorkOn) -> Result<Program> {
-    let weak: Weak<Inner> = Rc::downgrade(&conn.0);
-    let factory = SourceFactory(Rc::new(move |_, values| {
-        let Some(inner) = weak.upgrade() else { return Err(Code::Misuse.into()) };
-        // Statements that it runs on the way do not end what it has begun to read.
-        let reader = inner.txn.reader();
-        let rows = work(&Connection(inner.clone()), values)?;
-        drop(reader);
-        Ok(Some(Box::new(Rows { rows: rows.into_iter() }) as Box<dyn RowSource>))
-    }));
-    iolite_codegen::emit_work(plan, &conn.0.codegen_settings(), columns, factory)
-}
-
-/// A program that holds a transaction on a database: it yields one row, and ends when it is reset.
-pub(crate) fn holding_program(conn: &Connection, db: usize, writes: bool) -> Result<Program> {
-    let row: WorkOn = Rc::new(|_, _| Ok(vec![vec![Value::Null]]));
-    let db = &[db][..];
-    let (reads, writes) = if writes { (&[][..], db) } else { (db, &[][..]) };
-    let plan = with_env(conn, |env| Ok(iolite_plan::work(env, reads, writes)))?;
-    program(conn, &plan, &["row"], row)
-}
 
 /// Compiles a statement of this kind.
 pub(crate) fn compile(conn: &Connection, plan: &StatementPlan, text: &str) -> Result<Program> {
@@ -90,15 +31,15 @@ pub(crate) fn compile(conn: &Connection, plan: &StatementPlan, text: &str) -> Re
         ControlKind::Rollback => on(Box::new(|c, _| rollback(c))),
         ControlKind::Savepoint(n) => {
             let n = n.clone();
-            on(Box::new(move |c, _| c.0.txn.savepoint(&c.0, &n)))
+            on(Box::new(move |c, _| c.0.txn.savepoint(&*c.0, &n)))
         }
         ControlKind::Release(n) => {
             let n = n.clone();
-            on(Box::new(move |c, _| c.0.txn.release(&c.0, &n)))
+            on(Box::new(move |c, _| c.0.txn.release(&*c.0, &n)))
         }
         ControlKind::RollbackTo(n) => {
             let n = n.clone();
-            on(Box::new(move |c, _| c.0.txn.rollback_to(&c.0, &n)))
+            on(Box::new(move |c, _| c.0.txn.rollback_to(&*c.0, &n)))
         }
         ControlKind::Attach => on(Box::new(|c, v| crate::attach::attach(c, &v[0], &v[1]))),
         ControlKind::Detach => on(Box::new(|c, v| crate::attach::detach(c, &v[0]))),
@@ -166,7 +107,7 @@ pub(crate) fn commit(c: &Connection) -> Result<()> {
     if inner.txn.is_writing() {
         return Err(Error::new(Code::Busy, "cannot commit transaction - SQL statements in progress"));
     }
-    inner.txn.commit(inner)
+    inner.txn.commit(&**inner)
 }
 
 /// `ROLLBACK`.
@@ -177,5 +118,5 @@ pub(crate) fn rollback(c: &Connection) -> Result<()> {
     if c.0.txn.is_held() {
         return Err(Error::sql("cannot rollback - a job of the write queue fails to be taken back"));
     }
-    c.0.txn.rollback(&c.0)
+    c.0.txn.rollback(&*c.0)
 }

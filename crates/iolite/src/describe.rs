@@ -1,7 +1,7 @@
 //! What a table's or view's columns are, for `PRAGMA table_info` and the API.
 
+use crate::binding::with_env;
 use crate::connection::Connection;
-use crate::run::with_env;
 use iolite_base::Result;
 use iolite_plan::bind::{Binder, Connector};
 use iolite_plan::bound::SourceKind;

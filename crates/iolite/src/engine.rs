@@ -6,7 +6,7 @@
 
 pub use crate::blob::Blob;
 pub use crate::builtin::MODULES as BUILTIN_MODULES;
-pub use crate::columns::ColumnCounters;
+pub use crate::column_store::ColumnCounters;
 pub use crate::connection::{Connection, Tracer, VacuumPages};
 pub use crate::image::{Backup, ImageOptions};
 pub use crate::memory::set_image_limit;

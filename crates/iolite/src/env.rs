@@ -1,7 +1,8 @@
 //! What a running program sees of its connection.
 
-use crate::connection::Inner;
+use crate::connection::{Connection, Inner};
 use crate::preupdate::{STATISTICS, by_column};
+use crate::running::Running;
 use iolite_base::{Code, Encoding, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Table;
@@ -9,33 +10,7 @@ use iolite_ext::{Function, Host, Instruction, NestedStatement, Preupdate, Statem
 use iolite_os::{FileKind, OpenFlags};
 use iolite_value::Value;
 use iolite_vdbe::{Env, RowBefore, RowChange};
-use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
-
-/// One run of a statement on its connection.
-pub(crate) struct Running {
-    pub conn: Rc<Inner>,
-    /// The statement may have to be undone alone.
-    pub needs_statement: bool,
-    /// The depth of its savepoint, once it has one.
-    pub savepoint: Cell<Option<usize>>,
-    /// A schema turned out to be out of date.
-    pub stale: Cell<bool>,
-    /// It has begun a transaction.
-    pub reads: Cell<bool>,
-    /// The connection's count when a statement that writes began.
-    pub undone: Option<u32>,
-    /// The counter of deferred foreign keys when it began.
-    pub deferred: i64,
-}
-
-impl Running {
-    /// What a statement that writes has changed was taken back under it.
-    pub fn is_undone(&self) -> bool {
-        self.undone.is_some_and(|n| n != self.conn.txn.undone())
-    }
-}
 
 /// To what runs, the connection is the host.
 macro_rules! connection_answers {
@@ -206,7 +181,7 @@ impl Env for Running {
     }
 
     fn exec_nested(&self, sql: &str) -> Result<()> {
-        crate::run::exec_nested(&self.conn, sql)
+        Connection(self.conn.clone()).exec_nested(sql)
     }
 
     fn settle_changes(&self, n: i64, more: i64) {
@@ -250,7 +225,7 @@ impl Env for Running {
     }
 
     fn pages_read(&self) -> u64 {
-        pages_read(&self.conn)
+        self.conn.pages_read()
     }
 
     fn defers_keys(&self) -> bool {
@@ -335,33 +310,4 @@ impl Inner {
     fn tell_preupdate(&self, p: &Preupdate) {
         self.preupdate.tell(self, p);
     }
-}
-
-/// Pages that were fetched from elsewhere than their database's cache.
-pub(crate) fn pages_read(conn: &Inner) -> u64 {
-    let databases = conn.databases.borrow();
-    databases.iter().filter_map(|d| d.btree.as_ref()).map(|b| b.cache_stats(false).misses).sum()
-}
-
-/// Whether the running statement shall stop after work that stands for so many instructions, and that no program counts: who
-/// wants to be asked more rarely is not asked each time.
-pub(crate) fn interrupted_after(conn: &Inner, steps: usize) -> Result<()> {
-    let every = conn.progress_every.get() as usize;
-    let done = conn.uncounted.get() + steps;
-    conn.uncounted.set(if done < every { done } else { 0 });
-    if done < every && !conn.interrupt.load(Ordering::Relaxed) { Ok(()) } else { interrupted(conn) }
-}
-
-/// Whether the running statement shall stop: an error then.
-pub(crate) fn interrupted(conn: &Inner) -> Result<()> {
-    if conn.interrupt.load(Ordering::Relaxed) {
-        return Err(Code::Interrupt.into());
-    }
-    let p = conn.progress.borrow().clone();
-    if let Some(p) = p
-        && p()
-    {
-        return Err(Code::Interrupt.into());
-    }
-    Ok(())
 }

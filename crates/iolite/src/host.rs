@@ -53,15 +53,15 @@ impl Host for Inner {
     }
 
     fn check_interrupt(&self) -> Result<()> {
-        crate::env::interrupted(self)
+        self.interrupted()
     }
 
     fn check_after(&self, steps: usize) -> Result<()> {
-        crate::env::interrupted_after(self, steps)
+        self.interrupted_after(steps)
     }
 
     fn threads(&self) -> usize {
-        usize::try_from(self.settings.threads()).unwrap_or(0).clamp(1, crate::columns::MOST_THREADS)
+        usize::try_from(self.settings.threads()).unwrap_or(0).clamp(1, crate::settings::MOST_THREADS)
     }
 
     fn random(&self, out: &mut [u8]) {

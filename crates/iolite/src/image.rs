@@ -105,7 +105,7 @@ impl Connection {
             (1..inner.databases.borrow().len()).for_each(|db| inner.forget_schema(db));
         }
         inner.expire_statements();
-        let columns = crate::columns::closing(&mut old);
+        let columns = crate::column_store::closing(&mut old.columns, old.btree.as_ref());
         let closed = old.btree.map_or(Ok(()), Btree::close);
         if let Some(c) = columns {
             c.finish();

@@ -10,6 +10,18 @@
 
 use iolite_btree::LockingMode;
 use std::cell::Cell;
+use std::sync::OnceLock;
+
+/// `PRAGMA threads` asks for no more.
+pub(crate) const MOST_THREADS: usize = 64;
+
+/// As many threads as the machine runs at once. Asked once in a process: the answer is found in several files, and
+/// programs that open a connection for each request would read them each time.
+pub(crate) fn cores() -> i64 {
+    static CORES: OnceLock<i64> = OnceLock::new();
+    *CORES
+        .get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS) as i64))
+}
 
 /// A pragma that sets a flag.
 pub(crate) struct Flag {

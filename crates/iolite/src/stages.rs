@@ -1,7 +1,7 @@
 //! All stages of one statement as text, as they are when it is compiled; ARCHITECTURE.md quotes some.
 
+use crate::compile::Watch;
 use crate::connection::Connection;
-use crate::run::Watch;
 use iolite_base::{Error, Result};
 use iolite_bytecode::Program;
 use iolite_plan::StatementPlan;
@@ -33,7 +33,7 @@ pub fn stages(conn: &Connection, sql: &str) -> Result<String> {
     let seen = Seen(RefCell::default());
     let ast = iolite_sql::print::parsed_explicit(&parsed);
     let mut program = Program::default();
-    crate::run::compile(conn, &mut parsed, sql, &mut program, Some(&seen))?;
+    crate::compile::compile(conn, &mut parsed, sql, &mut program, Some(&seen))?;
     let mut out = format!(
         "text\n  {sql}\n\nAST, printed back with every operator in parentheses\n  {ast}\n\n{}program\n",
         seen.0.into_inner()

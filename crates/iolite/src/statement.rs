@@ -1,8 +1,9 @@
 //! Prepared statements.
 
+use crate::compile::compile_text;
 use crate::connection::{Connection, Inner};
-use crate::env::Running;
 use crate::listing::{Listing, Ran};
+use crate::running::Running;
 use crate::txn::{Outcome, RowCounts};
 use iolite_base::{Code, Error, Limit, Result, raw_text};
 use iolite_bytecode::{ColumnMeta, Program};
@@ -336,7 +337,7 @@ impl Statement {
     fn analyze(&mut self) -> Result<()> {
         let Some(mut l) = self.listing.take() else { return Ok(()) };
         let conn = self.conn.clone();
-        let pages = || crate::env::pages_read(&conn);
+        let pages = || conn.pages_read();
         let plain = self.vm.program().clone();
         let (program, sites) = iolite_bytecode::probed(&plain);
         let program = Rc::new(program);
@@ -480,12 +481,12 @@ impl Statement {
             self.vm.close_virtual();
         }
         let txn = &run.conn.txn;
-        let result = txn.end_statement(&run.conn, &outcome);
+        let result = txn.end_statement(&*run.conn, &outcome);
         if txn.is_alone() {
             // Cursors leave their pages before the snapshot is given up.
             self.vm.reset();
         }
-        txn.leave(&run.conn, self.writes, run.reads.get());
+        txn.leave(&*run.conn, self.writes, run.reads.get());
         result
     }
 
@@ -496,7 +497,7 @@ impl Statement {
             return Err(Code::Schema.into());
         }
         let conn = Connection(self.conn.clone());
-        let program = crate::run::compile_text_as(&conn, &self.sql, self.explains)?;
+        let program = compile_text(&conn, &self.sql, self.explains, None)?;
         self.writes = !program.readonly;
         self.recompiled += 1;
         let counters = self.vm.counters;

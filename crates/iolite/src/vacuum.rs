@@ -111,7 +111,7 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
     inner.vacuum_reserved.set(inner.vacuum_reserved.get().filter(|(of, _)| *of != db));
     inner.vacuum_auto_vacuum.set(None);
     inner.forget_schema(db);
-    inner.txn.tell_of_log(inner, db, from);
+    inner.txn.tell_of_log(&**inner, db, from);
     Ok(())
 }
 

@@ -644,7 +644,7 @@ const SAVEPOINT: &str = "iolite_job";
 /// Runs a job; what it did is taken back if it fails.
 fn in_savepoint(c: &Connection, work: &mut dyn Work) -> Result<()> {
     let txn = &c.engine.0.txn;
-    txn.savepoint(&c.engine.0, SAVEPOINT)?;
+    txn.savepoint(&*c.engine.0, SAVEPOINT)?;
     let ran = work.run(c);
     let held = txn.begins_with(SAVEPOINT);
     if c.is_autocommit() || !held {
@@ -653,9 +653,9 @@ fn in_savepoint(c: &Connection, work: &mut dyn Work) -> Result<()> {
         return ran;
     }
     if ran.is_err() {
-        txn.rollback_to(&c.engine.0, SAVEPOINT)?;
+        txn.rollback_to(&*c.engine.0, SAVEPOINT)?;
     }
-    txn.release(&c.engine.0, SAVEPOINT)?;
+    txn.release(&*c.engine.0, SAVEPOINT)?;
     ran
 }
 

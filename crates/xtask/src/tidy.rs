@@ -36,7 +36,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("catalog", 2),
     ("cli", 8),
     ("func", 2),
-    ("iolite", 15),
     ("pager", 5),
     ("sim", 3),
     ("vdbe", 5),

@@ -52,7 +52,8 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
     let n = o.number("subscribers", 100_000, 10_000);
     for e in engine::sql(1) {
         let label = format!("TATP, {n} subscribers");
-        let s: Seat = tatp::loaded(&*e, n, settings(e.name(), "PRAGMA journal_mode=DELETE;", "SELECT 1"))?;
+        let s: Seat =
+            tatp::loaded(&*e, e.name(), n, settings(e.name(), "PRAGMA journal_mode=DELETE;", "SELECT 1"))?;
         if e.name() != "duckdb" {
             s.db.batch("VACUUM")?;
         }

@@ -30,7 +30,7 @@ pub fn run(o: &Options, run: &mut Run) -> Result<()> {
     for name in names {
         let (engine, text) = settings(name);
         run.set("", name, &text, TUNED_KEEPS);
-        seats.push(tatp::loaded(&*find(engine)?, n, &text)?);
+        seats.push(tatp::loaded(&*find(engine)?, name, n, &text)?);
     }
     for q in QUERIES {
         let all =

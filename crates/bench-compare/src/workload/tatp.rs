@@ -432,8 +432,8 @@ pub fn worker(o: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A loaded database, for the mixed load.
-pub fn loaded(engine: &dyn Engine, n: i64, settings: &str) -> Result<Seat> {
+/// A loaded database of its own under a name, for the mixed load.
+pub fn loaded(engine: &dyn Engine, name: &str, n: i64, settings: &str) -> Result<Seat> {
     masters(n)?;
-    seat(engine, engine.name(), n, settings)
+    seat(engine, name, n, settings)
 }

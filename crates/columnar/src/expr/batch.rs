@@ -157,13 +157,7 @@ impl Ints {
             Ex::Binary(op, x, y) => {
                 Ints::of(x, b, out)?;
                 if let Ex::Const(Value::Int(k)) = **y {
-                    let f = out.values.iter_mut();
-                    match op {
-                        BinOp::Add => f.for_each(|a| *a = a.wrapping_add(k)),
-                        BinOp::Sub => f.for_each(|a| *a = a.wrapping_sub(k)),
-                        _ => f.for_each(|a| *a = a.wrapping_mul(k)),
-                    }
-                    return Ok(());
+                    return with_constant(*op, k, &mut out.values);
                 }
                 let mut other = Ints::default();
                 Ints::of(y, b, &mut other)?;
@@ -171,13 +165,47 @@ impl Ints {
                 match op {
                     BinOp::Add => f.for_each(|(a, b)| *a = a.wrapping_add(*b)),
                     BinOp::Sub => f.for_each(|(a, b)| *a = a.wrapping_sub(*b)),
-                    _ => f.for_each(|(a, b)| *a = a.wrapping_mul(*b)),
+                    BinOp::Mul => f.for_each(|(a, b)| *a = a.wrapping_mul(*b)),
+                    _ => return Err(Code::Internal.into()),
                 }
                 out.merge_nulls(&other);
             }
             _ => return Err(Code::Internal.into()),
         }
         Ok(())
+    }
+}
+
+/// Applies an operator and a constant for which [`int_bounds`] vouches to all values.
+fn with_constant(op: BinOp, k: i64, values: &mut [i64]) -> Result<()> {
+    let f = values.iter_mut();
+    match op {
+        BinOp::Add => f.for_each(|a| *a = a.wrapping_add(k)),
+        BinOp::Sub => f.for_each(|a| *a = a.wrapping_sub(k)),
+        BinOp::Mul => f.for_each(|a| *a = a.wrapping_mul(k)),
+        BinOp::Div => divide(k, values, |_, quotient| quotient),
+        BinOp::Rem => divide(k, values, |a, quotient| a.wrapping_sub(quotient.wrapping_mul(k))),
+        BinOp::BitAnd => f.for_each(|a| *a &= k),
+        BinOp::ShiftRight => f.for_each(|a| *a >>= k),
+        _ => return Err(Code::Internal.into()),
+    }
+    Ok(())
+}
+
+/// Divides all values by a constant; `f` makes of a value and its quotient what takes its place.
+///
+/// Values and divisors of 32 bits are multiplied by 2^64 / k, rounded up: the upper half of the product is the quotient,
+/// since the error is below 1 / k for values below 2^32 (D. Lemire, O. Kaser, N. Kurz: Faster remainder by direct computation, 2019).
+fn divide(k: i64, values: &mut [i64], f: impl Fn(i64, i64) -> i64) {
+    let all = values.iter().fold(0, |all, a| all | *a);
+    match u32::try_from(k) {
+        Ok(divisor @ 2..) if u32::try_from(all).is_ok() => {
+            let inverse = u64::MAX / divisor as u64 + 1;
+            for a in values {
+                *a = f(*a, ((*a as u128 * inverse as u128) >> 64) as i64);
+            }
+        }
+        _ => values.iter_mut().for_each(|a| *a = f(*a, a.wrapping_div(k))),
     }
 }
 
@@ -419,6 +447,19 @@ pub(crate) fn int_bounds(
         Ex::Neg(a) => {
             let (lo, hi, null) = int_bounds(a, cols, places, nulls_of)?;
             Some((hi.checked_neg()?, lo.checked_neg()?, null))
+        }
+        Ex::Binary(op @ (BinOp::Div | BinOp::Rem | BinOp::BitAnd | BinOp::ShiftRight), a, k) => {
+            let Ex::Const(Value::Int(k)) = **k else { return None };
+            let (lo, hi, null) = int_bounds(a, cols, places, nulls_of)?;
+            match op {
+                // A quotient by zero is NULL, one by -1 may be a real.
+                BinOp::Div | BinOp::Rem if matches!(k, 0 | -1 | i64::MIN) => None,
+                BinOp::Div => Some(((lo / k).min(hi / k), (lo / k).max(hi / k), null)),
+                BinOp::Rem => Some((lo.max(1 - k.abs()).min(0), hi.min(k.abs() - 1).max(0), null)),
+                BinOp::BitAnd if k >= 0 => Some((0, k, null)),
+                BinOp::ShiftRight if (0..64).contains(&k) => Some((lo >> k, hi >> k, null)),
+                _ => None,
+            }
         }
         Ex::Binary(op, a, b) => {
             let (a, b) = (int_bounds(a, cols, places, nulls_of)?, int_bounds(b, cols, places, nulls_of)?);

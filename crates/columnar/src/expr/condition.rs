@@ -1,7 +1,7 @@
 //! Conditions on joined rows, or on several columns of one table, for all rows of a batch at once.
 //!
 //! What is computed is whether a condition holds: false and NULL are one. So a condition is taken apart at AND and OR
-//! only; what stands below is a set of values of one column, a comparison of integers, of reals, or of two columns of
+//! only, and NOT goes to the comparisons; what stands below is a set of values of one column, a comparison of integers, of reals, or of two columns of
 //! texts, by ranks where there are few or else by their bytes, or the expression itself, row by row.
 
 use crate::expr::batch::{Batch, BatchRow, compare_all, few_code, is_vector};
@@ -43,15 +43,37 @@ pub(crate) enum Truth {
     },
     /// Integers or reals.
     Compare(Cmp),
+    /// A column is NULL, or is not.
+    Null {
+        at: (usize, usize),
+        not: bool,
+    },
     Any(Ex),
 }
 
 /// A condition that has a kernel is computed for each value of a column beforehand only if there are so few.
 const MOST_TABLED: usize = 256;
 
-/// Whether a condition is made of comparisons of integers or reals alone.
+/// The condition that holds where this one is false, and is NULL where this one is, without a NOT.
+pub(crate) fn negated(ex: &Ex) -> Option<Ex> {
+    let of = |c: &Cmp| Ex::Compare(Box::new(Cmp { op: c.op.negated(), ..c.clone() }));
+    let not = |e: &Ex| Box::new(Ex::Not(Box::new(e.clone())));
+    Some(match ex {
+        Ex::Not(e) => (**e).clone(),
+        Ex::Compare(c) => of(c),
+        Ex::Between(lo, hi) => Ex::Or(Box::new(of(lo)), Box::new(of(hi))),
+        Ex::And(a, b) => Ex::Or(not(a), not(b)),
+        Ex::Or(a, b) => Ex::And(not(a), not(b)),
+        Ex::IsNull(e, not) => Ex::IsNull(e.clone(), !not),
+        _ => return None,
+    })
+}
+
+/// Whether a condition is made of comparisons of integers or reals alone, and of columns that are NULL or not.
 pub(crate) fn is_kernel(ex: &Ex, s: &Scope<'_>) -> bool {
     match ex {
+        Ex::Not(e) => negated(e).is_some_and(|e| is_kernel(&e, s)),
+        Ex::IsNull(e, _) => matches!(**e, Ex::Slot(_)),
         Ex::And(a, b) | Ex::Or(a, b) => is_kernel(a, s) && is_kernel(b, s),
         Ex::Between(lo, hi) => is_vector(lo, s) && is_vector(hi, s),
         Ex::Compare(c) => is_vector(c, s),
@@ -74,7 +96,15 @@ impl Truth {
             let (table, col) = s.places.at[slot];
             return Ok(Truth::Few { table, col, holds: by_value(ex, table, col, n, s)? });
         }
+        if let Ex::Not(e) = ex
+            && let Some(positive) = negated(e)
+        {
+            return Truth::of(&positive, s);
+        }
         match ex {
+            Ex::IsNull(e, not) if let Ex::Slot(slot) = **e => {
+                Ok(Truth::Null { at: s.places.at[slot], not: *not })
+            }
             Ex::And(a, b) => both(a, b).map(|(a, b)| Truth::And(a, b)),
             Ex::Or(a, b) => both(a, b).map(|(a, b)| Truth::Or(a, b)),
             Ex::Between(lo, hi) if is_vector(lo, s) && is_vector(hi, s) => {
@@ -164,6 +194,11 @@ impl Truth {
                 }
             }
             Truth::Compare(c) => return compare_all(c, b, s)?.ok_or_else(|| Code::Internal.into()),
+            Truth::Null { at, not } => {
+                b.each(at.0, at.1, |place| {
+                    out.push(matches!(field(b, *at, place).0, Field::Null) != *not);
+                });
+            }
             Truth::Any(ex) => {
                 for i in 0..n {
                     out.push(s.eval.holds(ex, &BatchRow { batch: b, i })?);

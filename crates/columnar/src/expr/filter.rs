@@ -349,22 +349,31 @@ fn int_in_range(c: &Chunk, span: Range<usize>, lo: i64, hi: i64, not: bool, sel:
     if all && !c.may_be_null() {
         return;
     }
-    if let Data::Int { base, nulls, codes } = &c.data
-        && !not
-    {
-        let lo = (lo.max(c.min) - base) as u32;
-        let hi = (hi.min(c.max) - base) as u32;
-        debug_assert!(!nulls || lo > 0);
-        kernel::range(slice(codes, &span), lo, hi, sel);
-        return;
+    match &c.data {
+        Data::Int { base, nulls, codes } => {
+            let codes = slice(codes, &span);
+            if inside {
+                let lo = (lo.max(c.min) - base) as u32;
+                let hi = (hi.min(c.max) - base) as u32;
+                debug_assert!(!nulls || lo > 0);
+                match not {
+                    false => kernel::range(codes, lo, hi, sel),
+                    true => kernel::outside(codes, lo, hi, sel),
+                }
+            }
+            if *nulls && not {
+                kernel::range(codes, 1, u32::MAX, sel);
+            }
+        }
+        Data::Wide { values, nulls } => {
+            match not {
+                false => kernel::range_i64(&values[span], lo, hi, sel),
+                true => kernel::outside_i64(&values[span], lo, hi, sel),
+            }
+            keep_known(nulls.as_ref(), from, sel);
+        }
+        _ => sel.retain(|i| c.int(from + i).is_some_and(|v| (lo <= v && v <= hi) != not)),
     }
-    if let Data::Wide { values, nulls } = &c.data
-        && !not
-    {
-        kernel::range_i64(&values[span], lo, hi, sel);
-        return keep_known(nulls.as_ref(), from, sel);
-    }
-    sel.retain(|i| c.int(from + i).is_some_and(|v| (lo <= v && v <= hi) != not));
 }
 
 /// Keeps the rows that are not NULL; the block begins at row `from` of the chunk.
@@ -463,6 +472,10 @@ fn int_range(ex: &Ex, col: usize) -> Option<Pred> {
             }
             Some(Pred::Range { col, lo: lo.max(l2), hi: hi.min(h2), not: false })
         }
+        Ex::Not(e) => match int_range(e, col)? {
+            Pred::Range { lo, hi, not, .. } => Some(Pred::Range { col, lo, hi, not: !not }),
+            other => Some(other),
+        },
         _ => None,
     }
 }

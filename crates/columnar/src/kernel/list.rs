@@ -152,9 +152,9 @@ fn thin_halves(
     n
 }
 
-/// Keeps the positions of codes in `lo..=hi`.
+/// Keeps the positions of codes in `lo..=hi`; where `lo` is the greater one, of those from `lo` over the end of all codes to `hi`.
 pub fn range(codes: Slice<'_>, lo: u32, hi: u32, at: &mut Positions, len: usize, ahead: &mut Ahead) -> usize {
-    let span = hi - lo;
+    let span = hi.wrapping_sub(lo);
     match codes {
         Slice::U4(c, _) => thin_halves(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),
         Slice::U8(c) => thin(c, at, len, ahead, |v| v.wrapping_sub(lo) <= span),

@@ -112,6 +112,12 @@ impl Selection {
         self.len = (table().narrow)(&mut self.mask, &self.scratch);
     }
 
+    /// Takes the rows of the mask that the scratch mask does not have.
+    fn exclude(&mut self) {
+        self.scratch.iter_mut().for_each(|w| *w = !*w);
+        self.narrow();
+    }
+
     /// Keeps the rows for which `keep` holds.
     #[inline(always)]
     pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
@@ -250,6 +256,30 @@ pub(crate) fn range(codes: Slice<'_>, lo: u32, hi: u32, sel: &mut Selection) {
     }
     sel.list();
     sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len, &mut sel.ahead);
+}
+
+/// Keeps the rows whose code is not in `lo..=hi`, which is not all codes there are.
+pub(crate) fn outside(codes: Slice<'_>, lo: u32, hi: u32, sel: &mut Selection) {
+    assert!(codes.len() == sel.rows && lo <= hi && (lo, hi) != (0, u32::MAX));
+    if sel.dense() {
+        (table().range)(codes, lo, hi, &mut sel.scratch, &mut sel.ahead);
+        sel.exclude();
+        return;
+    }
+    sel.list();
+    // From behind `hi` over the end of all codes to before `lo`.
+    let (lo, hi) = (hi.wrapping_add(1), lo.wrapping_sub(1));
+    sel.len = list::range(codes, lo, hi, &mut sel.at, sel.len, &mut sel.ahead);
+}
+
+/// Keeps the rows whose integer is not in `lo..=hi`.
+pub(crate) fn outside_i64(values: &[i64], lo: i64, hi: i64, sel: &mut Selection) {
+    assert!(values.len() == sel.rows);
+    if !sel.dense() {
+        return sel.retain(|i| values[i] < lo || values[i] > hi);
+    }
+    (table().range_i64)(values, lo, hi, &mut sel.scratch, &mut sel.ahead);
+    sel.exclude();
 }
 
 /// Keeps the rows whose integer is in `lo..=hi`.
@@ -404,6 +434,8 @@ mod tests {
                 let want: Vec<u16> =
                     (0..n).filter(|i| (lo..=hi).contains(&values[*i])).map(|i| i as u16).collect();
                 assert_eq!(selected(n, |s| range(slice, lo, hi, s)), want);
+                let others: Vec<u16> = (0..n as u16).filter(|i| !want.contains(i)).collect();
+                assert_eq!(selected(n, |s| outside(slice, lo, hi, s)), others);
                 for t in tables() {
                     let got = marked(&t, n, |m| {
                         (t.range)(slice, lo, hi, m, &mut some(slice));

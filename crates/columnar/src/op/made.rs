@@ -12,7 +12,7 @@ use crate::store::Loaded;
 use crate::store::Part;
 use crate::store::chunk::{Chunk, Dict, Field, Plain};
 use crate::store::decode::{Builder, ColKey, Spare};
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Result, alloc};
 use iolite_value::Value;
 use std::sync::Arc;
 
@@ -43,6 +43,20 @@ pub(crate) fn plain_column<'v>(values: impl Iterator<Item = Field<'v>>) -> Resul
         out.push(f)?;
     }
     Ok((Arc::new(Chunk::of_plain(out)?), Arc::new(Dict::default())))
+}
+
+/// The same of integers and NULLs.
+pub(crate) fn int_column<'v>(values: impl Iterator<Item = Field<'v>>) -> Result<Column> {
+    let (mut ints, mut nulls) = (Vec::new(), Vec::new());
+    for f in values {
+        if matches!(f, Field::Null) {
+            alloc::reserve(&mut nulls, 1)?;
+            nulls.push(ints.len() as u32);
+        }
+        alloc::reserve(&mut ints, 1)?;
+        ints.push(if let Field::Int(i) = f { i } else { 0 });
+    }
+    Ok((Arc::new(Chunk::of_ints(&mut ints, &nulls)?), Arc::new(Dict::default())))
 }
 
 impl Made {

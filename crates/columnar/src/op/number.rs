@@ -1,22 +1,22 @@
 //! The keys of groups, and values of DISTINCT, as packed numbers: the same number is the same value.
 //!
 //! A key that never changes is no part of it, nor is one that is computed from columns which are keys themselves. Integers
-//! count from their least; entries of a dictionary are their codes; what has few values is numbered once for each; all
-//! else is interned.
+//! count from their least; entries of a dictionary are their codes; reals are numbered by their bits, zeros of both signs as one;
+//! what has few values is numbered once for each; all else is interned.
 //!
 //! What it does not know: what groups hold.
 
 use super::intern::Interner;
-use super::keys::Wide;
+use super::keys::{KeyTable, Wide};
 use crate::decline::because;
 use crate::expr::Ex;
 use crate::expr::batch::NONE;
-use crate::expr::batch::{Batch, few_code, int_bounds};
+use crate::expr::batch::{Batch, Reals, few_code, int_bounds, is_real};
 use crate::expr::columns::Kind;
 use crate::expr::scope::Scope;
 use crate::expr::vector::{Node, Vector};
 use crate::store::chunk::{Data, Field};
-use iolite_base::Result;
+use iolite_base::{Result, alloc};
 use iolite_value::Collation;
 
 /// A column of at most so many values has expressions computed once for each.
@@ -31,10 +31,64 @@ enum Part {
     Int { node: Node, min: i64, nulls: bool },
     /// Codes of a dictionary.
     Code { slot: usize },
+    /// Reals or NULL.
+    Real { node: Node, ids: Box<RealIds> },
     /// Computed from a column of few values.
     Few { slot: usize, node: Node, map: Vec<u32>, least: i64, interner: Interner },
     /// Anything.
     Any { node: Node, interner: Interner, by_code: Vec<u32> },
+}
+
+/// Numbers of reals: 0, 1, 2, ... in the order in which they are first met.
+struct RealIds {
+    table: KeyTable<u64>,
+    /// The value that each number was first met with; of NULL's, which is `null`, any.
+    values: Vec<f64>,
+    null: Option<u32>,
+    keys: Vec<u64>,
+}
+
+impl RealIds {
+    /// The key of NULL: a NaN, which no column holds.
+    const NULL: u64 = u64::MAX;
+
+    fn new() -> RealIds {
+        RealIds { table: KeyTable::new(), values: Vec::new(), null: None, keys: Vec::new() }
+    }
+
+    /// The numbers of some values.
+    fn all(&mut self, v: &Reals, out: &mut Vec<u32>) -> Result<()> {
+        self.keys.clear();
+        alloc::reserve(&mut self.keys, v.values.len())?;
+        // A sum of zeros is zero: -0.0 becomes 0.0, and nothing else changes.
+        self.keys.extend(v.values.iter().map(|r| (r + 0.0).to_bits()));
+        for (key, _) in self.keys.iter_mut().zip(&v.nulls).filter(|(_, null)| **null) {
+            *key = RealIds::NULL;
+        }
+        let known = self.values.len();
+        self.table.find_all(&self.keys, out)?;
+        if self.table.len() == known {
+            return Ok(());
+        }
+        alloc::reserve(&mut self.values, self.table.len() - known)?;
+        for ((id, key), value) in out.iter().zip(&self.keys).zip(&v.values) {
+            if *id as usize == self.values.len() {
+                if *key == RealIds::NULL {
+                    self.null = Some(*id);
+                }
+                self.values.push(*value);
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, number: u32) -> Field<'_> {
+        if self.null == Some(number) { Field::Null } else { Field::Real(self.values[number as usize]) }
+    }
+
+    fn bytes(&self) -> usize {
+        self.table.bytes() + self.values.len() * 8
+    }
 }
 
 /// See the module's head.
@@ -98,18 +152,43 @@ impl Numbers {
 
     /// Whether the numbers are 0, 1, 2, ... in the order in which they are first met.
     pub fn are_ids(&self) -> bool {
-        matches!(self.parts[..], [(Part::Any { .. } | Part::Few { .. }, _)])
+        matches!(self.parts[..], [(Part::Any { .. } | Part::Few { .. } | Part::Real { .. }, _)])
     }
 
-    /// The value of expression `n` that a number stands for; `None`: where [`Numbers::are_ids`] does not hold, or for another
-    /// expression, it has to be computed.
-    pub fn value(&self, n: usize, number: u32) -> Option<Field<'_>> {
-        match &self.parts[..] {
-            [(Part::Any { interner, .. } | Part::Few { interner, .. }, _)] if self.of == [n] => {
-                Some(interner.value(number))
+    /// The part of expression `n`, and its bits' place.
+    fn part_of(&self, n: usize) -> Option<(&Part, u32, u32)> {
+        let k = self.of.iter().position(|of| *of == n)?;
+        let behind = self.parts[k + 1..].iter().map(|p| p.1).sum();
+        Some((&self.parts[k].0, behind, self.parts[k].1))
+    }
+
+    /// The value of expression `n` that a number stands for; `None`: it has to be computed.
+    pub fn value(&self, n: usize, number: u128) -> Option<Field<'_>> {
+        let (part, behind, bits) = self.part_of(n)?;
+        let number = (number >> behind) as u64 & u64::MAX >> (64 - bits);
+        match part {
+            Part::Int { nulls: true, .. } if number == 0 => Some(Field::Null),
+            Part::Int { min, nulls, .. } => {
+                Some(Field::Int(min.wrapping_add(number.wrapping_sub(*nulls as u64) as i64)))
             }
+            Part::Any { interner, .. } | Part::Few { interner, .. } => Some(interner.value(number as u32)),
+            Part::Real { ids, .. } => Some(ids.value(number as u32)),
+            Part::Code { .. } => None,
+        }
+    }
+
+    /// Where the bits of expression `n` lie, how many they are, and whether NULL is among them, as the least: `None` where they do not
+    /// sort as the values do.
+    pub fn sorted_bits(&self, n: usize) -> Option<(u32, u32, bool)> {
+        match self.part_of(n)? {
+            (Part::Int { nulls, .. }, behind, bits) => Some((behind, bits, *nulls)),
             _ => None,
         }
+    }
+
+    /// Whether these expressions tell all numbers apart.
+    pub fn are_all(&self, expressions: &[usize]) -> bool {
+        self.of.iter().all(|n| expressions.contains(n))
     }
 
     /// Memory held.
@@ -117,6 +196,7 @@ impl Numbers {
         let of = |p: &Part| match p {
             Part::Any { interner, by_code, .. } => interner.bytes() + by_code.len() * 4,
             Part::Few { interner, map, .. } => interner.bytes() + map.len() * 4,
+            Part::Real { ids, .. } => ids.bytes(),
             _ => 0,
         };
         self.parts.iter().map(|p| of(&p.0)).sum()
@@ -131,6 +211,7 @@ impl Numbers {
                 s.cols[t].loaded.dicts[c].find(Field::Null).map(u64::from)
             }
             [(Part::Any { interner, .. } | Part::Few { interner, .. }, _)] => interner.null().map(u64::from),
+            [(Part::Real { ids, .. }, _)] => ids.null.map(u64::from),
             _ => None,
         }
     }
@@ -139,6 +220,7 @@ impl Numbers {
     pub fn count(&self) -> usize {
         match &self.parts[..] {
             [(Part::Any { interner, .. } | Part::Few { interner, .. }, _)] => interner.len(),
+            [(Part::Real { ids, .. }, _)] => ids.values.len(),
             _ => 0,
         }
     }
@@ -183,6 +265,10 @@ fn part(ex: &Ex, coll: &Collation, s: &Scope<'_>) -> Result<(Part, u32)> {
             return Ok((Part::Int { node, min: lo, nulls }, (64 - most.leading_zeros()).max(1)));
         }
         return Ok((Part::Any { node, interner: Interner::default(), by_code: Vec::new() }, 32));
+    }
+    if is_real(ex, s) {
+        let (node, ids) = (Node::of(ex, s)?, Box::new(RealIds::new()));
+        return Ok((Part::Real { node, ids }, 32));
     }
     if !coll.is_binary() {
         // Of texts that are equal and not the same the first one counts.
@@ -253,6 +339,13 @@ impl Part {
                         put(i, if *null { 0 } else { (x.wrapping_sub(*min) as u64).wrapping_add(shift) });
                     }
                 }
+            }
+            Part::Real { node, ids: numbers } => {
+                let Vector::Reals(v) = node.values(b, s)? else {
+                    return Err(because("keys that are too wide"));
+                };
+                numbers.all(&v, ids)?;
+                ids.iter().enumerate().for_each(|(i, n)| put(i, *n as u64));
             }
             Part::Code { slot } => {
                 let (t, c) = b.places.at[*slot];

@@ -12,8 +12,8 @@ use crate::expr::scope::Scope;
 use crate::expr::{Eval, Ex, Row};
 use crate::memory::{listed, within};
 use crate::op::gather::gather;
-use crate::op::group::{Found, Grouping};
-use crate::op::made::{Made, column_of, plain_column};
+use crate::op::group::{Found, Grouping, Term};
+use crate::op::made::{Made, column_of, int_column, plain_column};
 use crate::op::number::Numbers;
 use crate::op::result::Answer;
 use crate::op::rows::{Picked, project};
@@ -268,11 +268,11 @@ impl<'a> Pipeline<'a> {
     fn groups(&self) -> Result<Option<Answer>> {
         let (q, bound, src) = (self.q, self.bound, self.src);
         let s = src.setting(self.l);
-        if src.rt.threads() > 1 && self.is_shared(&s) {
-            // Several threads take it in turn.
+        let one = q.grouping == plan::Grouping::All;
+        // Several threads take it in turn, or arrays of states.
+        if (src.rt.threads() > 1 || !one) && self.is_shared(&s) {
             return Ok(None);
         }
-        let one = q.grouping == plan::Grouping::All;
         let states = States::new(&q.aggs, &bound.aggs, one, !q.in_order, &s)?;
         let colls: Vec<Collation> = q.key_fields.iter().map(|f| f.coll.clone()).collect();
         let numbers = if one { None } else { Some(Numbers::new(&bound.keys, &colls, &s)?) };
@@ -338,7 +338,11 @@ impl<'a> Pipeline<'a> {
                 Ex::Key(i) if let Ex::Slot(slot) = self.bound.keys[*i] => of_slot(slot, &first)?,
                 Ex::Bare(i) => of_slot(self.q.bare[*i], &first)?,
                 Ex::Key(i) if order.iter().all(|g| groups.found.key(*i, *g).is_some()) => {
-                    plain_column(order.iter().filter_map(|g| groups.found.key(*i, *g)))?
+                    let keys = order.iter().filter_map(|g| groups.found.key(*i, *g));
+                    match groups.found.is_int(*i) {
+                        true => int_column(keys)?,
+                        false => plain_column(keys)?,
+                    }
                 }
                 e => {
                     let mut values: Vec<Value> = crate::memory::room(order.len())?;
@@ -396,6 +400,20 @@ impl<'a> Pipeline<'a> {
         let mut fields: Vec<KeyField> = bound.order.iter().map(|o| o.1.clone()).collect();
         let terms = fields.len();
         fields.extend(q.key_order.iter().map(|k| q.key_fields[*k].clone()));
+        let states = groups.states.borrow();
+        let of_order = bound.order.iter().map(|(e, _)| match e {
+            Ex::Key(i) => Some(Term::Key(*i)),
+            Ex::Agg(i) => states.numbers(*i).map(Term::Numbers),
+            _ => None,
+        });
+        let of_keys = q.key_order.iter().map(|k| Some(Term::Key(*k)));
+        if let Some(list_of) = of_order.chain(of_keys).collect::<Option<Vec<Term<'_>>>>() {
+            let by: Vec<_> = list_of.into_iter().zip(&fields).collect();
+            if let Some(sorted) = groups.found.sorted(&list, &by, self.limit)? {
+                return Ok(sorted);
+            }
+        }
+        drop(states);
         let mut top = Top::new(fields, self.limit);
         let first = match bound.order.first() {
             Some((Ex::Agg(i), _)) => groups.states.borrow().numbers(*i).map(<[i64]>::to_vec),

@@ -4,7 +4,6 @@ use super::Job;
 use super::definitions::{Quotes, SchemaRow, bind_definition, forgives, schema_rows, single_quotes};
 use super::text::{apply, blanks};
 use crate::connection::Connection;
-use crate::run::nested_rows;
 use iolite_base::{Code, Error, Result};
 use iolite_btree::{InsertAt, TreeKind};
 use iolite_sql::ast::{self, ColumnConstraintKind, Span, Stmt};
@@ -101,7 +100,7 @@ impl Job {
                 }
                 _ => continue,
             };
-            let rows = nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE {cond} LIMIT 1"), &[])?;
+            let rows = c.nested_rows(&format!("SELECT 1 FROM {table} WHERE {cond} LIMIT 1"), &[])?;
             if !rows.is_empty() {
                 return Err(Error::sql(message));
             }
@@ -115,7 +114,7 @@ impl Job {
     /// The default of a column that was added to a STRICT table must be of its type where there are rows.
     fn check_strict(&self, c: &Connection, def: &ast::ColumnDef, table: &str) -> Result<()> {
         let name = quote_name(&def.name.text);
-        let rows = nested_rows(&c.0, &format!("SELECT typeof({name}) FROM {table} LIMIT 1"), &[])?;
+        let rows = c.nested_rows(&format!("SELECT typeof({name}) FROM {table} LIMIT 1"), &[])?;
         let Some(found) = rows.first().map(|r| r[0].to_string_lossy()) else { return Ok(()) };
         let t = def.ty.as_ref().map_or(String::new(), |t| t.text.to_ascii_lowercase());
         let wanted = if t == "int" { "integer" } else { &*t };
@@ -136,7 +135,7 @@ impl Job {
         };
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
         let has_rows = || -> Result<bool> {
-            Ok(!nested_rows(&c.0, &format!("SELECT 1 FROM {table} LIMIT 1"), &[])?.is_empty())
+            Ok(!c.nested_rows(&format!("SELECT 1 FROM {table} LIMIT 1"), &[])?.is_empty())
         };
         for k in &def.constraints {
             match &k.kind {
@@ -218,7 +217,7 @@ impl Job {
             let schema = self.schema_name(c);
             for name in &lost {
                 let text = format!("DELETE FROM {schema}.sqlite_master WHERE type='index' AND name=?1");
-                nested_rows(&c.0, &text, &[Value::text(iolite_base::raw_text::decode(name))?])?;
+                c.nested_rows(&text, &[Value::text(iolite_base::raw_text::decode(name))?])?;
             }
             self.reload(c)?;
             let read = |row: &SchemaRow| is_read(row) && before.iter().any(|b| b.rowid == row.rowid);

@@ -4,7 +4,6 @@
 use super::Job;
 use super::text::{Edit, apply, cut, next_token, unquoted};
 use crate::connection::Connection;
-use crate::run::nested_rows;
 use iolite_base::{Code, Error, Result};
 use iolite_sql::ast::{self, ColumnConstraintKind, Name, Span};
 use iolite_sql::lexer::Lexer;
@@ -101,7 +100,7 @@ impl Job {
         };
         let name = quote_name(&self.table.columns[i].name).into_owned();
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
-        let rows = nested_rows(&c.0, &format!("SELECT 1 FROM {table} WHERE {name} IS NULL LIMIT 1"), &[])?;
+        let rows = c.nested_rows(&format!("SELECT 1 FROM {table} WHERE {name} IS NULL LIMIT 1"), &[])?;
         if !rows.is_empty() {
             return Err(Error::new(Code::Constraint, "constraint failed"));
         }
@@ -136,8 +135,7 @@ impl Job {
             return Err(Error::sql(format!("constraint {} already exists", n.text)));
         }
         let table = format!("{}.{}", self.schema_name(c), quote_name(&self.table.name));
-        let rows = nested_rows(
-            &c.0,
+        let rows = c.nested_rows(
             &format!("SELECT 1 FROM {table} WHERE ({}) IS NOT TRUE LIMIT 1", print_expr(e)),
             &[],
         )?;

@@ -1,8 +1,8 @@
 //! The definitions of a schema: read from its table, and bound, so that it is known where each name stands.
 
 use super::text::{Edit, unquoted};
+use crate::binding::with_env;
 use crate::connection::Connection;
-use crate::run::{nested_rows, with_env};
 use iolite_base::{Error, Result};
 use iolite_plan::bind::{Binder, Env, NameUse, TriggerScope};
 use iolite_sql::ast::{self, ColumnConstraintKind, Span, Stmt, TriggerEvent};
@@ -30,7 +30,7 @@ pub(super) fn schema_rows(c: &Connection, db: usize) -> Result<Vec<SchemaRow>> {
     let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
     let sql =
         format!("SELECT rowid,type,name,tbl_name,sql FROM {schema}.sqlite_master WHERE sql IS NOT NULL");
-    let rows = nested_rows(&c.0, &sql, &[])?;
+    let rows = c.nested_rows(&sql, &[])?;
     Ok(rows
         .into_iter()
         .map(|r| SchemaRow {

@@ -10,9 +10,9 @@ mod definitions;
 mod rename;
 mod text;
 
+use crate::binding::with_env;
 use crate::connection::Connection;
-use crate::control::work_program;
-use crate::run::{nested_rows, with_env};
+use crate::work::work_program;
 use definitions::{Quotes, SchemaRow, bind_definition, forgives, schema_rows};
 use iolite_base::{Code, Error, Result};
 use iolite_btree::TxnState;
@@ -175,11 +175,7 @@ impl Job {
         let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
         for (rowid, sql) in changes {
             let text = format!("UPDATE {schema}.sqlite_master SET sql=?1 WHERE rowid=?2");
-            nested_rows(
-                &c.0,
-                &text,
-                &[Value::text(iolite_base::raw_text::decode(&sql))?, Value::Int(rowid)],
-            )?;
+            c.nested_rows(&text, &[Value::text(iolite_base::raw_text::decode(&sql))?, Value::Int(rowid)])?;
         }
         Ok(())
     }

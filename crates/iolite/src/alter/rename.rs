@@ -4,7 +4,6 @@ use super::Job;
 use super::definitions::{Quotes, SchemaRow, bind_definition, forgives, schema_rows, single_quotes};
 use super::text::{Edit, apply};
 use crate::connection::Connection;
-use crate::run::exec_nested;
 use iolite_base::{Error, Result};
 use iolite_catalog::Table;
 use iolite_sql::ast::{self, ColumnConstraintKind, Name, Quote, Stmt, TriggerEvent};
@@ -197,8 +196,7 @@ impl Job {
             let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
             let (q_old, q_new) = (quote_text(&old), quote_text(&new.text));
             if db == self.db {
-                exec_nested(
-                    &c.0,
+                c.exec_nested(
                     &format!(
                         "UPDATE {schema}.sqlite_master SET tbl_name={q_new}, name=CASE WHEN type='table' THEN {q_new} \
                          WHEN name LIKE 'sqliteX_autoindex%' ESCAPE 'X' AND type='index' THEN 'sqlite_autoindex_' || {q_new} || substr(name,{}) \
@@ -207,14 +205,12 @@ impl Job {
                     ),
                 )?;
                 if c.0.catalog.borrow().schemas[db].table("sqlite_sequence").is_some() {
-                    exec_nested(
-                        &c.0,
-                        &format!("UPDATE {schema}.sqlite_sequence SET name={q_new} WHERE name={q_old}"),
-                    )?;
+                    c.exec_nested(&format!(
+                        "UPDATE {schema}.sqlite_sequence SET name={q_new} WHERE name={q_old}"
+                    ))?;
                 }
             } else {
-                exec_nested(
-                    &c.0,
+                c.exec_nested(
                     &format!(
                         "UPDATE {schema}.sqlite_master SET tbl_name={q_new} WHERE tbl_name={q_old} COLLATE nocase AND type='trigger'"
                     ),

@@ -1,31 +1,17 @@
 //! The columnar engine, joined to connections: where a database's columns are, and what a run in columns needs.
 
-use super::ColumnCounters;
-use crate::connection::{Attached, Inner};
+use crate::connection::Inner;
 use iolite_base::{Code, Result};
 use iolite_btree::Btree;
-use iolite_columnar::{Closing, Profile, Runtime, Store};
+use iolite_columnar::{Profile, Runtime, Store};
 use iolite_ext::Host;
-use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// The columns of a database that is attached to a connection, once they are wanted.
-pub(crate) type Columns = OnceCell<Arc<Store>>;
 
 /// The columns that a connection has to do with, each with its trees.
 pub(super) fn stores(conn: &Inner) -> Vec<(Arc<Store>, Btree)> {
     let dbs = conn.databases.borrow();
     dbs.iter().filter_map(|d| d.columns.get().cloned().zip(d.btree.clone())).collect()
-}
-
-/// Before a database of a connection closes: its columns are to be written afterwards, if this connection is the last
-/// one of the process to hold them.
-pub(crate) fn closing(d: &mut Attached) -> Option<Closing> {
-    let store = d.columns.take()?;
-    let bt = d.btree.as_ref()?;
-    store.settle();
-    (Arc::strong_count(&store) == 1).then(|| store.closing(bt)).flatten()
 }
 
 /// `PRAGMA column_cache`: whether columns are kept beside the database; sets it if `persist` says so.
@@ -47,22 +33,6 @@ pub(crate) fn column_cache_trust(conn: &Inner, db: usize, hash: Option<bool>) ->
         store.set_hash_only(h);
     }
     Ok(if store.is_hash_only() { "hash" } else { "stat" })
-}
-
-/// `PRAGMA column_cache_size`: what the columns of the process may take together, in KiB.
-pub(crate) fn column_cache_size(set: Option<i64>) -> i64 {
-    if let Some(kib) = set.and_then(|n| usize::try_from(n).ok()) {
-        iolite_columnar::set_budget(kib.saturating_mul(1024));
-    }
-    (iolite_columnar::budget() / 1024) as i64
-}
-
-/// `PRAGMA column_work_size`: what a map, the groups or the rows of a query in columns may take each, in KiB.
-pub(crate) fn column_work_size(set: Option<i64>) -> i64 {
-    if let Some(kib) = set.and_then(|n| usize::try_from(n).ok()) {
-        iolite_columnar::set_work_size(kib.saturating_mul(1024));
-    }
-    (iolite_columnar::work_size() / 1024) as i64
 }
 
 pub(crate) fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
@@ -96,7 +66,7 @@ impl Runtime for Run<'_> {
     }
 
     fn check(&self) -> Result<()> {
-        crate::env::interrupted_after(self.conn, PIECE)
+        self.conn.interrupted_after(PIECE)
     }
 
     fn force(&self) -> bool {
@@ -125,33 +95,5 @@ impl Runtime for Run<'_> {
 
     fn nanos(&self) -> u64 {
         self.conn.vfs.clock().monotonic_nanos()
-    }
-}
-
-/// Why columns are no longer kept beside a database, if something went wrong.
-pub(crate) fn note(columns: &Columns) -> Option<String> {
-    columns.get().and_then(|s| s.note())
-}
-
-/// How often queries in columns were left to rows while they ran, by reason.
-pub(crate) fn refusals(columns: &Columns) -> Vec<(String, u64)> {
-    columns.get().map_or_else(Vec::new, |s| s.refusals())
-}
-
-/// What has happened among the columns of a database.
-pub(crate) fn counters(columns: &Columns) -> ColumnCounters {
-    let Some(store) = columns.get() else { return ColumnCounters::default() };
-    let n = |a: &std::sync::atomic::AtomicU64| a.load(std::sync::atomic::Ordering::Relaxed);
-    let c = &store.counters;
-    ColumnCounters {
-        decoded: n(&c.decoded),
-        patched: n(&c.patched),
-        hashed: n(&c.hashed),
-        derived: n(&c.derived),
-        adopted: n(&c.adopted),
-        loaded: n(&c.loaded),
-        rejected: n(&c.rejected),
-        published: n(&c.published),
-        evicted: n(&c.evicted),
     }
 }

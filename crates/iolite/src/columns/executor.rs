@@ -1,7 +1,8 @@
 //! The columnar engine as an executor: which blocks of a statement it runs, and how a run reaches it.
 
 use super::engine::{Run, store, stores};
-use super::size::{At, is_small, large, seems_small, watch};
+use super::size::{is_small, large, seems_small, watch};
+use crate::column_store::At;
 use crate::connection::{Connection, Inner};
 use crate::settings::Analytics;
 use iolite_base::{Code, Encoding, Few, Result};

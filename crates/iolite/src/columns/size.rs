@@ -7,34 +7,15 @@
 //! grown, the statement is compiled anew.
 
 use super::engine::store;
+use crate::column_store::At;
 use crate::connection::Inner;
-use iolite_base::{Code, Few, Pgno, Result};
+use iolite_base::{Code, Few, Result};
 use iolite_catalog::Table;
 use iolite_ext::SourceFactory;
-use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 /// Tables of fewer rows, by their statistics, are taken for small: a leaf seldom has fewer than 60.
 const FEW_ROWS: f64 = 4_000.0;
-
-/// A table: its database and its root page.
-pub(super) type At = (usize, Pgno);
-
-/// What a connection remembers of tables that have grown.
-#[derive(Default)]
-pub(crate) struct Growth {
-    /// Tables that seemed small and were found not to be.
-    grown: RefCell<Vec<At>>,
-    /// A run was ended for that: the statement is to be compiled anew.
-    again: Cell<bool>,
-}
-
-impl Growth {
-    /// Whether the run that has just failed was ended because tables have grown.
-    pub fn take_again(&self) -> bool {
-        self.again.take()
-    }
-}
 
 /// Which of these tables is large, if one is: to be asked within a read transaction. What cannot be read now is found by the
 /// loops, if they come there.
@@ -55,7 +36,7 @@ pub(super) fn is_small(conn: &Inner, at: At) -> bool {
 /// Whether a table is small, as far as can be told without reading.
 pub(super) fn seems_small(conn: &Inner, db: usize, table: &Table) -> bool {
     let at = (db, table.root.get());
-    if conn.growth.grown.borrow().contains(&at) {
+    if conn.growth.has_grown(at) {
         return false;
     }
     let dbs = conn.databases.borrow();
@@ -75,8 +56,7 @@ pub(super) fn watch(conn: Weak<Inner>, tables: Few<At>) -> SourceFactory {
         match large(&conn, &tables) {
             None => Ok(None),
             Some(at) => {
-                conn.growth.grown.borrow_mut().push(at);
-                conn.growth.again.set(true);
+                conn.growth.note(at);
                 conn.expire_statements();
                 Err(Code::Schema.into())
             }

@@ -1,10 +1,11 @@
 //! Who is asked or told of what a connection does: busy and progress handlers, hooks, listeners, the authorizer.
 
-use super::{Connection, Tracer, VacuumPages};
-use iolite_base::Result;
+use super::{Connection, Inner, Tracer, VacuumPages};
+use iolite_base::{Code, Result};
 use iolite_btree::BusyHandler;
 use iolite_ext::{ChangeListener, Participant, PreupdateListener, StatementList};
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 impl Connection {
     /// Says who lists the statements that were prepared on it.
@@ -171,5 +172,30 @@ impl Connection {
         let out = f(self);
         *self.0.authorizer.borrow_mut() = kept;
         out
+    }
+}
+
+impl Inner {
+    /// Whether the running statement shall stop: an error then.
+    pub fn interrupted(&self) -> Result<()> {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(Code::Interrupt.into());
+        }
+        let p = self.progress.borrow().clone();
+        if let Some(p) = p
+            && p()
+        {
+            return Err(Code::Interrupt.into());
+        }
+        Ok(())
+    }
+
+    /// As [`Inner::interrupted`], after work that stands for so many instructions, and that no program counts: who wants to be
+    /// asked more rarely is not asked each time.
+    pub fn interrupted_after(&self, steps: usize) -> Result<()> {
+        let every = self.progress_every.get() as usize;
+        let done = self.uncounted.get() + steps;
+        self.uncounted.set(if done < every { done } else { 0 });
+        if done < every && !self.interrupt.load(Ordering::Relaxed) { Ok(()) } else { self.interrupted() }
     }
 }

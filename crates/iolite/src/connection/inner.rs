@@ -30,7 +30,7 @@ pub(crate) struct Attached {
     /// How large it may become, where it was opened from an image.
     pub size_limit: Option<crate::memory::SizeLimit>,
     /// Columns derived from its tables.
-    pub columns: crate::columns::Columns,
+    pub columns: crate::column_store::Columns,
 }
 
 impl Attached {
@@ -99,7 +99,7 @@ pub(crate) struct Inner {
     pub closed: Cell<bool>,
     /// Rows that handles of incremental access stand on.
     pub watched: RefCell<Vec<Rc<crate::watched::Watched>>>,
-    pub growth: crate::columns::Growth,
+    pub growth: crate::column_store::Growth,
     /// Names of built-in functions that the user has replaced.
     pub overridden: RefCell<Vec<String>>,
     /// Arms of queries that ran in columns.
@@ -195,6 +195,12 @@ impl Inner {
         self.databases.borrow().get(db).and_then(|d| d.btree.clone())
     }
 
+    /// Pages that were fetched from elsewhere than their database's cache.
+    pub fn pages_read(&self) -> u64 {
+        let databases = self.databases.borrow();
+        databases.iter().filter_map(|d| d.btree.as_ref()).map(|b| b.cache_stats(false).misses).sum()
+    }
+
     /// The main database's encoding.
     pub fn encoding(&self) -> Encoding {
         self.catalog.borrow().schemas[0].encoding
@@ -244,7 +250,7 @@ impl Inner {
         self.vtabs.clear();
         let mut first = Ok(());
         for mut d in self.databases.borrow_mut().drain(..) {
-            let columns = crate::columns::closing(&mut d);
+            let columns = crate::column_store::closing(&mut d.columns, d.btree.as_ref());
             if let Some(b) = d.btree {
                 let _ = b.set_no_checkpoint_on_close(self.settings.no_checkpoint_on_close());
                 let r = b.close();

@@ -9,15 +9,17 @@
 
 mod handlers;
 mod inner;
+mod owner;
 mod registry;
+#[cfg(test)]
+mod transaction_tests;
 
 pub(crate) use inner::{Attached, Inner};
 
 use crate::open::{OpenFlags, Sharing, target};
 use crate::settings::{Settings, Switch};
-use crate::statement::Statement;
 use crate::txn::Transaction;
-use iolite_base::{Code, Encoding, Error, Limit, Result, raw_text};
+use iolite_base::{Encoding, Error, Limit, Result};
 use iolite_btree::{Btree, Caches, CheckpointMode, CheckpointResult, Member, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_os::Vfs;
@@ -62,7 +64,7 @@ impl Connection {
     pub(crate) fn tune(&self) -> Result<()> {
         self.lock_lease(10)?;
         self.checkpoint_thread(true)?;
-        self.0.settings.threads.set(crate::columns::cores());
+        self.0.settings.threads.set(crate::settings::cores());
         Ok(())
     }
 
@@ -159,7 +161,7 @@ impl Connection {
             tracer: RefCell::default(),
             closed: Cell::new(false),
             watched: RefCell::default(),
-            growth: crate::columns::Growth::default(),
+            growth: crate::column_store::Growth::default(),
             overridden: RefCell::default(),
             column_runs: Cell::new(0),
             column_errors: Cell::new(0),
@@ -176,94 +178,6 @@ impl Connection {
             vacuum_auto_vacuum: Cell::new(None),
         });
         Ok(Connection(inner))
-    }
-
-    /// Prepares the first statement of `sql`; answers it and the text behind it. `None` if there is only space.
-    pub fn prepare_next<'s>(&self, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
-        // What the engine runs for itself carries bytes on purpose.
-        if raw_text::may_carry(sql.as_bytes()) && !self.0.txn.is_nested() {
-            let prepared = self.prepare_bytes(sql.as_bytes())?;
-            return Ok(prepared.map(|(s, used)| (s, sql.get(used..).unwrap_or_default())));
-        }
-        crate::run::prepare_next(self, sql)
-    }
-
-    /// As [`Connection::prepare_next`], for bytes that need not be UTF-8: literals and names keep theirs. Answers the
-    /// statement and the length of its text.
-    pub fn prepare_bytes(&self, sql: &[u8]) -> Result<Option<(Statement, usize)>> {
-        // An interrupt lasts until nothing runs any more; what is prepared until then is interrupted, too.
-        match self.0.txn.running() {
-            0 => self.0.interrupt.store(false, Ordering::Relaxed),
-            _ if self.0.interrupt.load(Ordering::Relaxed) => return Err(Code::Interrupt.into()),
-            _ => {}
-        }
-        let text = raw_text::encode(sql);
-        // An offset into the text as it was given.
-        let given = |at: usize| text.get(..at).map_or(at, |t| raw_text::decode(t).len());
-        match crate::run::prepare_next(self, &text) {
-            Ok(None) => Ok(None),
-            Ok(Some((s, rest))) => Ok(Some((s, given(text.len() - rest.len())))),
-            Err(e) => match e.offset() {
-                Some(at) if matches!(text, std::borrow::Cow::Owned(_)) => {
-                    Err(Error::new(e.code(), e.message()).at(given(at as usize) as u32))
-                }
-                _ => Err(e),
-            },
-        }
-    }
-
-    /// Prepares a text of exactly one statement; `SQLITE_MISUSE` if there are several. The program of a text that was prepared lately is used again
-    /// (`PRAGMA plan_cache` says how many are kept).
-    pub fn prepare(&self, sql: &str) -> Result<Statement> {
-        match self.prepare_next(sql)? {
-            Some((s, rest)) => {
-                // What runs half of a text says nothing of the other half.
-                if !rest.is_empty() && iolite_sql::parse_next(rest, &self.0.limits.borrow())?.is_some() {
-                    return Err(Error::new(
-                        iolite_base::Code::Misuse,
-                        "the text has more than one statement",
-                    ));
-                }
-                Ok(s)
-            }
-            None => Err(Error::new(iolite_base::Code::Misuse, "not a statement")),
-        }
-    }
-
-    /// Runs all statements of a text, dropping their rows.
-    pub fn execute_batch(&self, sql: &str) -> Result<()> {
-        let mut rest = sql;
-        while let Some((mut s, tail)) = self.prepare_next(rest)? {
-            while s.step()? == crate::statement::Step::Row {}
-            s.reset()?;
-            rest = tail;
-        }
-        Ok(())
-    }
-
-    /// Runs one statement with parameters; answers how many rows it changed.
-    pub fn execute(&self, sql: &str, params: &[iolite_value::Value]) -> Result<i64> {
-        let mut s = self.prepare(sql)?;
-        for (i, v) in params.iter().enumerate() {
-            s.bind(i + 1, v.clone())?;
-        }
-        while s.step()? == crate::statement::Step::Row {}
-        s.reset()?;
-        Ok(self.changes())
-    }
-
-    /// All rows of a query.
-    pub fn query(&self, sql: &str, params: &[iolite_value::Value]) -> Result<Vec<Vec<iolite_value::Value>>> {
-        let mut s = self.prepare(sql)?;
-        for (i, v) in params.iter().enumerate() {
-            s.bind(i + 1, v.clone())?;
-        }
-        let mut out = Vec::new();
-        while s.step()? == crate::statement::Step::Row {
-            out.push(s.row().to_vec());
-        }
-        s.reset()?;
-        Ok(out)
     }
 
     /// Rows changed by the last INSERT, UPDATE or DELETE.

@@ -21,7 +21,7 @@ fn column_cache(c: &Call<'_>) -> Result<Rows> {
 
 /// What the columns of the process may take together, in KiB.
 fn column_cache_size(c: &Call<'_>) -> Result<Rows> {
-    int(crate::columns::column_cache_size(c.value.map(number)))
+    int(crate::column_store::column_cache_size(c.value.map(number)))
 }
 
 /// What has happened among the columns of a database.
@@ -48,5 +48,5 @@ fn column_cache_trust(c: &Call<'_>) -> Result<Rows> {
 
 /// What the maps, the groups or the rows of a query in columns may take each, in KiB.
 fn column_work_size(c: &Call<'_>) -> Result<Rows> {
-    int(crate::columns::column_work_size(c.value.map(number)))
+    int(crate::column_store::column_work_size(c.value.map(number)))
 }

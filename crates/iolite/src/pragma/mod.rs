@@ -12,8 +12,8 @@ mod words;
 mod work;
 
 use crate::connection::{Connection, Inner};
-use crate::control::work_program;
 use crate::settings::{FLAGS, Flag};
+use crate::work::work_program;
 use iolite_base::{Error, Result};
 use iolite_btree::Btree;
 use iolite_bytecode::Program;

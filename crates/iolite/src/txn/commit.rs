@@ -22,8 +22,7 @@
 //! of the machine between decision and publication, files with journals have it as one; each log is by itself,
 //! as the documentation of WAL mode says.
 
-use super::{State, Transaction};
-use crate::connection::Inner;
+use super::{Owner, State, Transaction};
 use iolite_base::{Code, Error, Result};
 use iolite_btree::{Btree, Commit, TxnState};
 use std::path::Path;
@@ -42,16 +41,18 @@ struct Writer {
 }
 
 impl Writers {
-    fn of(c: &Inner) -> Writers {
+    fn of(c: &impl Owner) -> Writers {
         let mut out = Writers::default();
-        for (number, d) in c.databases.borrow().iter().enumerate() {
-            let Some(tree) = d.btree.as_ref().filter(|b| b.txn_state() == TxnState::Write) else { continue };
+        c.each_tree(|number, tree| {
+            if tree.txn_state() != TxnState::Write {
+                return;
+            }
             let w = Writer { number, tree: tree.clone() };
             match out.first {
                 None => out.first = Some(w),
                 Some(_) => out.others.push(w),
             }
-        }
+        });
         out
     }
 
@@ -64,26 +65,10 @@ impl Writers {
     }
 }
 
-impl Inner {
-    /// The trees of all databases that have any.
-    pub fn open_trees(&self) -> Vec<Btree> {
-        self.databases.borrow().iter().filter_map(|d| d.btree.clone()).collect()
-    }
-
-    /// Ends read transactions that nobody needs any more.
-    pub fn end_reads(&self) {
-        for b in self.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
-            if b.txn_state() == TxnState::Read {
-                b.end_read();
-            }
-        }
-    }
-}
-
 impl Transaction {
     /// Commits every database. After `SQLITE_BUSY` (somebody is in the way) and `SQLITE_CONSTRAINT_FOREIGNKEY`, nothing has happened,
     /// and a transaction that somebody began is still open. After other errors all is taken back.
-    pub fn commit(&self, c: &Inner) -> Result<()> {
+    pub fn commit(&self, c: &impl Owner) -> Result<()> {
         let was = self.state.replace(State::Committing);
         let done = self.commit_once(c);
         match &done {
@@ -96,7 +81,7 @@ impl Transaction {
         done
     }
 
-    fn commit_once(&self, c: &Inner) -> Result<()> {
+    fn commit_once(&self, c: &impl Owner) -> Result<()> {
         if self.deferred.get() > 0 {
             return Err(Error::new(Code::ConstraintForeignkey, "FOREIGN KEY constraint failed"));
         }
@@ -149,7 +134,7 @@ impl Transaction {
         }
     }
 
-    fn tell_committed(&self, c: &Inner, writers: &Writers) {
+    fn tell_committed(&self, c: &impl Owner, writers: &Writers) {
         self.dismiss().iter().for_each(|m| m.participant.commit());
         if writers.first.is_some() {
             self.each_listener(|l| l.committed());
@@ -158,10 +143,10 @@ impl Transaction {
     }
 
     /// Tells how long a database's log is after a commit.
-    pub fn tell_of_log(&self, c: &Inner, db: usize, tree: &Btree) {
+    pub fn tell_of_log(&self, c: &impl Owner, db: usize, tree: &Btree) {
         let hook = self.wal_hook.borrow().clone();
         let Some(hook) = hook else { return };
-        let name = c.databases.borrow().get(db).map(|d| d.name.clone());
+        let name = c.database_name(db);
         let frames = tree.wal_frames();
         if let Some(name) = name.filter(|_| frames > 0) {
             hook(&name, frames);
@@ -169,7 +154,7 @@ impl Transaction {
     }
 
     /// From "make all ready" on: see the drawing at the module's head.
-    fn commit_together(&self, c: &Inner, writers: &Writers, end_read: bool) -> Result<()> {
+    fn commit_together(&self, c: &impl Owner, writers: &Writers, end_read: bool) -> Result<()> {
         let (journaled, others): (Vec<&Btree>, Vec<&Btree>) =
             writers.trees().partition(|b| b.needs_super_journal());
         let mut list = None;
@@ -209,23 +194,23 @@ impl Transaction {
     }
 
     /// Takes every database back; nobody has begun a transaction afterwards.
-    pub fn rollback(&self, c: &Inner) -> Result<()> {
+    pub fn rollback(&self, c: &impl Owner) -> Result<()> {
         self.take_back(c, true)
     }
 
     /// As [`Transaction::rollback`], where nothing was changed that anybody could hear of.
-    pub fn rollback_untold(&self, c: &Inner) -> Result<()> {
+    pub fn rollback_untold(&self, c: &impl Owner) -> Result<()> {
         self.take_back(c, false)
     }
 
     /// The schema cookies of databases that are written to.
-    pub(super) fn cookies(&self, c: &Inner) -> Vec<Option<u32>> {
+    pub(super) fn cookies(&self, c: &impl Owner) -> Vec<Option<u32>> {
         let cookie = |b: Btree| b.meta(1).ok().filter(|_| b.txn_state() == TxnState::Write);
         c.open_trees().into_iter().map(cookie).collect()
     }
 
     /// Where one of them is another one since changes were taken back, statements that read on would read trees that are gone.
-    pub(super) fn cut_readers(&self, c: &Inner, before: &[Option<u32>]) {
+    pub(super) fn cut_readers(&self, c: &impl Owner, before: &[Option<u32>]) {
         let other =
             |(b, then): (Btree, &Option<u32>)| then.is_some() && b.reading(|b| b.meta(1)).ok() != *then;
         if self.running.get() > 0 && c.open_trees().into_iter().zip(before).any(other) {
@@ -233,7 +218,7 @@ impl Transaction {
         }
     }
 
-    fn take_back(&self, c: &Inner, told: bool) -> Result<()> {
+    fn take_back(&self, c: &impl Owner, told: bool) -> Result<()> {
         let mut first = Ok(());
         let mut wrote = false;
         let begun = !self.is_autocommit();
@@ -255,7 +240,7 @@ impl Transaction {
         let listed = self.super_journal.borrow_mut().take();
         if let (Some(path), Ok(())) = (listed, &first) {
             // Where this fails, a file stays that means nothing.
-            let _ = c.vfs.delete(&path, false);
+            let _ = c.vfs().delete(&path, false);
         }
         self.end(c);
         self.abandon();
@@ -287,10 +272,10 @@ fn stays_open(e: &Error) -> bool {
 
 /// Without the list, no journal that it names is hot any more. An error outside: it is still there. Inside: it is gone, but
 /// may be back after a loss of power.
-fn decide_by_deleting(c: &Inner, list: &Path) -> Result<Result<()>> {
-    match c.vfs.delete(list, true) {
+fn decide_by_deleting(c: &impl Owner, list: &Path) -> Result<Result<()>> {
+    match c.vfs().delete(list, true) {
         Ok(()) => Ok(Ok(())),
-        Err(e) => match c.vfs.access(list, iolite_os::Access::Exists) {
+        Err(e) => match c.vfs().access(list, iolite_os::Access::Exists) {
             Ok(false) => Ok(Err(Code::IoerrDirFsync.into())),
             // Where nobody knows, all that can be taken back is: a list that is still there makes journals that are left hot.
             _ => Err(e),

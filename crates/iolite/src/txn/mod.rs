@@ -28,17 +28,36 @@
 mod commit;
 mod savepoint;
 mod statement;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use statement::{Outcome, RowCounts};
 
-use crate::connection::Inner;
 use iolite_base::Result;
+use iolite_btree::Btree;
 use iolite_ext::{ChangeListener, Participant, RowChange};
+use iolite_os::Vfs;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
+
+/// What a transaction asks of the connection that it belongs to.
+pub(crate) trait Owner {
+    /// The trees of all databases that have any.
+    fn open_trees(&self) -> Vec<Btree>;
+    /// Calls `f` with the number and the trees of each database that has any. `f` calls nobody's code.
+    fn each_tree(&self, f: impl FnMut(usize, &Btree));
+    /// The name of a database.
+    fn database_name(&self, db: usize) -> Option<Rc<str>>;
+    /// Where lists of journals are.
+    fn vfs(&self) -> &dyn Vfs;
+    /// Ends read transactions that nobody needs any more.
+    fn end_reads(&self);
+    /// Changes were taken back: what is known of schemas may no longer be so.
+    fn check_schemas(&self);
+    /// A statement has changed `own` rows, and with its triggers `total` that were not counted yet.
+    fn count_rows(&self, own: i64, total: i64);
+    /// No transaction is open, as far as those are concerned who share the connection's caches.
+    fn conclude(&self);
+}
 
 /// See the drawing at the module's head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -388,7 +407,7 @@ impl Transaction {
     }
 
     /// The state after the end: whatever belonged to the transaction is gone.
-    fn end(&self, c: &Inner) {
+    fn end(&self, c: &impl Owner) {
         if !self.savepoints.borrow().is_empty() {
             // Databases that were not written to have heard of them, too.
             for b in c.open_trees() {

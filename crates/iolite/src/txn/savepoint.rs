@@ -2,8 +2,7 @@
 //!
 //! A named savepoint that began the transaction has no mark: going back to it takes all changes back, and the locks stay.
 
-use super::{Savepoint, State, Transaction};
-use crate::connection::Inner;
+use super::{Owner, Savepoint, State, Transaction};
 use iolite_base::{Code, Error, Result};
 use iolite_btree::Btree;
 use std::cell::Cell;
@@ -52,7 +51,7 @@ impl Transaction {
     }
 
     /// `SAVEPOINT name`.
-    pub fn savepoint(&self, c: &Inner, name: &str) -> Result<()> {
+    pub fn savepoint(&self, c: &impl Owner, name: &str) -> Result<()> {
         if self.is_writing() {
             return Err(Error::new(Code::Busy, "cannot open savepoint - SQL statements in progress"));
         }
@@ -90,7 +89,7 @@ impl Transaction {
     }
 
     /// `RELEASE name`. Of the savepoint that began the transaction: the commit.
-    pub fn release(&self, c: &Inner, name: &str) -> Result<()> {
+    pub fn release(&self, c: &impl Owner, name: &str) -> Result<()> {
         let at = self.find(name)?;
         if self.is_writing() {
             return Err(Error::new(Code::Busy, "cannot release savepoint - SQL statements in progress"));
@@ -108,7 +107,7 @@ impl Transaction {
     }
 
     /// `ROLLBACK TO name`: the savepoint stays open.
-    pub fn rollback_to(&self, c: &Inner, name: &str) -> Result<()> {
+    pub fn rollback_to(&self, c: &impl Owner, name: &str) -> Result<()> {
         let at = self.find(name)?;
         let n = at.checked_sub(self.savepoint_began.get() as usize);
         self.undone.set(self.undone.get().wrapping_add(1));
@@ -135,7 +134,7 @@ impl Transaction {
     }
 
     /// Takes changes of trees back to mark `n`, or all; the transaction goes on.
-    fn undo_to(&self, c: &Inner, n: Option<usize>) -> Result<()> {
+    fn undo_to(&self, c: &impl Owner, n: Option<usize>) -> Result<()> {
         for b in c.open_trees() {
             b.trip_writers();
             match n {

@@ -1,7 +1,6 @@
 //! Statements in a transaction: how one enters it, and what its end means.
 
-use super::Transaction;
-use crate::connection::Inner;
+use super::{Owner, Transaction};
 use iolite_base::{Code, Error, Result};
 use iolite_vdbe::Action;
 
@@ -71,7 +70,7 @@ impl Transaction {
     }
 
     /// A statement has ended: undoes what must be undone, commits what may be committed. Its cursors must be gone if it failed.
-    pub fn end_statement(&self, c: &Inner, run: &Outcome<'_>) -> Result<()> {
+    pub fn end_statement(&self, c: &impl Owner, run: &Outcome<'_>) -> Result<()> {
         let mut whole = run.ends_transaction();
         let mut result = Ok(());
         if whole {
@@ -100,20 +99,20 @@ impl Transaction {
         }
         if let Some(rows) = run.rows.as_ref().filter(|_| !nested && !run.again) {
             let undone = whole || run.fails() || taken_back;
-            c.changes.set(if undone { 0 } else { rows.own });
+            let own = if undone { 0 } else { rows.own };
             // What a failed trigger program had begun does not count, what it had finished does.
             let total = match (undone, run.error.is_some()) {
                 (true, _) => 0,
                 (_, true) => rows.own,
                 _ => rows.total - rows.settled,
             };
-            c.total_changes.set(c.total_changes.get() + total);
+            c.count_rows(own, total);
         }
         result
     }
 
     /// Closes a statement's mark; goes back to it first if the statement failed.
-    fn end_mark(&self, c: &Inner, run: &Outcome<'_>) -> Result<()> {
+    fn end_mark(&self, c: &impl Owner, run: &Outcome<'_>) -> Result<()> {
         let fails = run.fails();
         if let Some(n) = run.deferred.filter(|_| fails) {
             self.deferred.set(n);
@@ -132,21 +131,26 @@ impl Transaction {
     }
 
     /// Takes back what was changed since mark `n`. The marks above it are of statements that go on.
-    fn back_to_mark(&self, c: &Inner, n: usize) -> Result<()> {
-        let databases = c.databases.borrow();
-        let trees = || databases.iter().filter_map(|d| d.btree.as_ref());
-        trees().try_for_each(|b| b.savepoint_rollback(n))?;
+    fn back_to_mark(&self, c: &impl Owner, n: usize) -> Result<()> {
+        let mut result = Ok(());
+        c.each_tree(|_, b| {
+            if result.is_ok() {
+                result = b.savepoint_rollback(n);
+            }
+        });
         let top = self.depth() - 1;
-        if top > n {
-            trees().try_for_each(|b| b.savepoint_open(top))?;
-        }
-        drop(databases);
+        c.each_tree(|_, b| {
+            if result.is_ok() && top > n {
+                result = b.savepoint_open(top);
+            }
+        });
+        result?;
         self.tell_marked(n as i32, |p, n| p.rollback_to(n))
     }
 
     /// Closes the marks of statements that have ended, from the top, as far as no others lie above. `told`: participants hear
     /// of it.
-    fn close_ended_marks(&self, c: &Inner, told: bool) -> Result<()> {
+    fn close_ended_marks(&self, c: &impl Owner, told: bool) -> Result<()> {
         let mut result = Ok(());
         loop {
             let top = self.depth().wrapping_sub(1);
@@ -154,9 +158,14 @@ impl Transaction {
             let Some(k) = ended else { return result };
             self.ended_marks.borrow_mut().swap_remove(k);
             self.statement_marks.set(self.statement_marks.get().saturating_sub(1));
-            for b in c.databases.borrow().iter().filter_map(|d| d.btree.as_ref()) {
-                result = result.and(b.savepoint_release(top));
-            }
+            let mut released = Ok(());
+            c.each_tree(|_, b| {
+                let done = b.savepoint_release(top);
+                if released.is_ok() {
+                    released = done;
+                }
+            });
+            result = result.and(released);
             if told && result.is_ok() {
                 result = self.tell_marked(top as i32, |p, n| p.release(n));
             }
@@ -164,7 +173,7 @@ impl Transaction {
     }
 
     /// A statement that has ended leaves. `reads`: it had begun to read or write databases.
-    pub fn leave(&self, c: &Inner, writes: bool, reads: bool) {
+    pub fn leave(&self, c: &impl Owner, writes: bool, reads: bool) {
         let less = |count: &std::cell::Cell<u32>| count.set(count.get().saturating_sub(1));
         less(&self.running);
         if reads {
@@ -179,8 +188,8 @@ impl Transaction {
         if idle && self.is_autocommit() {
             c.end_reads();
         }
-        if let Some(s) = c.sharing.as_ref().filter(|_| self.is_autocommit()) {
-            s.member.concluded();
+        if self.is_autocommit() {
+            c.conclude();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Participants, listeners and the counter of deferred foreign keys, which have no user of their own yet.
 
-use crate::connection::Connection;
+use super::Connection;
 use iolite_base::{Code, Error, Result};
 use iolite_ext::{ChangeListener, Context, Function, FunctionFlags, Implementation, Participant, Scalar};
 use iolite_value::Value;
@@ -80,7 +80,7 @@ fn count(c: &Connection) -> i64 {
 
 /// A connection, a participant, and the function `joined()`, by which a statement takes it in.
 fn with_log() -> (Connection, Rc<Log>) {
-    struct Join(std::rc::Weak<crate::connection::Inner>, Rc<dyn Participant>);
+    struct Join(std::rc::Weak<super::Inner>, Rc<dyn Participant>);
     impl Scalar for Join {
         fn call(&self, _: &mut Context<'_>, _: &[Value]) -> Result<Value> {
             let inner = self.0.upgrade().ok_or(Code::Misuse)?;
@@ -97,7 +97,7 @@ fn with_log() -> (Connection, Rc<Log>) {
 
 /// A connection with the function `violate(n)`, which counts violations.
 fn with_counter() -> Connection {
-    struct Violate(std::rc::Weak<crate::connection::Inner>);
+    struct Violate(std::rc::Weak<super::Inner>);
     impl Scalar for Violate {
         fn call(&self, _: &mut Context<'_>, args: &[Value]) -> Result<Value> {
             let inner = self.0.upgrade().ok_or(Code::Misuse)?;
@@ -216,7 +216,7 @@ fn a_query_that_fails_takes_no_violation_of_others_back() {
 
 #[test]
 fn a_statement_whose_transaction_is_taken_back_under_it_leaves_no_violation() {
-    struct Back(std::rc::Weak<crate::connection::Inner>);
+    struct Back(std::rc::Weak<super::Inner>);
     impl Scalar for Back {
         fn call(&self, _: &mut Context<'_>, _: &[Value]) -> Result<Value> {
             let inner = self.0.upgrade().ok_or(Code::Misuse)?;
@@ -236,7 +236,7 @@ fn a_statement_whose_transaction_is_taken_back_under_it_leaves_no_violation() {
 #[test]
 fn marks_above_a_savepoint_go_with_it() {
     let (c, log) = with_log();
-    struct Back(std::rc::Weak<crate::connection::Inner>);
+    struct Back(std::rc::Weak<super::Inner>);
     impl Scalar for Back {
         fn call(&self, _: &mut Context<'_>, _: &[Value]) -> Result<Value> {
             let inner = self.0.upgrade().ok_or(Code::Misuse)?;
