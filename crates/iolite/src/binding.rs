@@ -26,6 +26,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         trusted_schema: c.settings.trusted_schema(),
         recursive_triggers: c.settings.recursive_triggers(),
         foreign_keys: c.settings.foreign_keys() && !c.txn.is_nested(),
+        defers_keys: c.txn.defer_foreign_keys().get(),
         key_actions: c.settings.key_actions(),
         ignore_checks: c.settings.ignore_checks(),
         writable_schema: c.settings.writable_schema() && !c.settings.defensive(),

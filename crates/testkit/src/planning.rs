@@ -69,6 +69,7 @@ impl Planning {
             trusted_schema: true,
             recursive_triggers: true,
             foreign_keys: true,
+            defers_keys: false,
             key_actions: true,
             ignore_checks: false,
             writable_schema: false,

@@ -61,6 +61,8 @@ pub struct Env<'a> {
     pub recursive_triggers: bool,
     /// `PRAGMA foreign_keys`.
     pub foreign_keys: bool,
+    /// `PRAGMA defer_foreign_keys`, where that matters to what is compiled.
+    pub defers_keys: bool,
     /// Whether foreign keys have actions; otherwise all are as if `NO ACTION`.
     pub key_actions: bool,
     /// `PRAGMA ignore_check_constraints`.
