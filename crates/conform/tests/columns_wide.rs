@@ -59,7 +59,7 @@ fn r_small(id: u64) -> u64 {
     id * 31 % 17
 }
 
-const KEYS: [&str; 34] = [
+const KEYS: [&str; 42] = [
     "h",
     "v",
     "small",
@@ -94,10 +94,18 @@ const KEYS: [&str; 34] = [
     "(id * 3 - 4000) / 10",
     "r * -1",
     "r * small",
+    "round(r)",
+    "CAST(r AS INTEGER)",
+    "abs(small - some)",
+    "max(small, some, id % 50)",
+    "min(v, small)",
+    "length(h)",
+    "small > r",
+    "CASE WHEN r > 30 THEN small WHEN some < 500 THEN id % 3 END",
 ];
 
 fn aggregates(r: &mut Rng) -> String {
-    match r.below(25) {
+    match r.below(29) {
         24 => {
             "min(1), max('x'), sum(3), avg(2.5), count(7), max(1.5), min(NULL), sum('5'), total(NULL)".into()
         }
@@ -118,13 +126,18 @@ fn aggregates(r: &mut Rng) -> String {
         19 => "group_concat(small)".into(),
         20 => "sum(h)".into(),
         21 => "max(small * 3), min(-some)".into(),
+        25 => "sum(some > 400), sum(r < small), count(v > 5)".into(),
+        26 => "sum(CASE WHEN small > 3 THEN some END), max(CASE WHEN r > 9 THEN small ELSE NULL END)".into(),
+        27 => "min(abs(small - some)), sum(max(small, some)), total(min(id, small, 7)), sum(length(some))"
+            .into(),
+        28 => "avg(CASE WHEN u = '' THEN 1 WHEN r IS NULL THEN -2 ELSE small END)".into(),
         22 => "group_concat(DISTINCT u)".into(),
         _ => "sum(some), count(small)".into(),
     }
 }
 
 fn condition(r: &mut Rng) -> String {
-    match r.below(24) {
+    match r.below(26) {
         16 => format!(
             "{} NOT BETWEEN {} AND {}",
             r.pick(&["small", "some", "id", "r"]),

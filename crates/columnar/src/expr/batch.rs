@@ -123,7 +123,8 @@ impl Ints {
         alloc::reserve(&mut self.values, n)
     }
 
-    fn merge_nulls(&mut self, other: &Ints) {
+    /// What is NULL in another one is NULL here, too.
+    pub fn merge_nulls(&mut self, other: &Ints) {
         if self.nulls.is_empty() {
             self.nulls.extend_from_slice(&other.nulls);
         } else if !other.nulls.is_empty() {
@@ -319,19 +320,30 @@ pub(crate) fn is_real(ex: &Ex, s: &Scope<'_>) -> bool {
     }
 }
 
+/// Integers within these bounds are reals that are as exact.
+const EXACT: i64 = 1 << 53;
+
 /// Whether [`compare_all`] can test a comparison.
 pub(crate) fn is_vector(c: &Cmp, s: &Scope<'_>) -> bool {
-    let int = |e: &Ex| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some();
-    let both = int(&c.lhs) && int(&c.rhs) || is_real(&c.lhs, s) && is_real(&c.rhs, s);
-    both && !c.null_eq && c.affinity != iolite_value::Affinity::Text
+    as_reals(c, s).is_some()
 }
 
-/// Tests a comparison of two integer expressions, or of two real ones, for all rows at once; `None`: it is neither.
-pub(crate) fn compare_all(c: &Cmp, b: &Batch<'_>, s: &Scope<'_>) -> Result<Option<Vec<bool>>> {
+/// Whether both sides of a comparison are compared as reals, not as integers; `None`: neither.
+fn as_reals(c: &Cmp, s: &Scope<'_>) -> Option<bool> {
     if c.null_eq || c.affinity == iolite_value::Affinity::Text {
-        return Ok(None);
+        return None;
     }
-    let int = |e: &Ex| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some();
+    let int = |e: &Ex| int_bounds(e, s.cols, s.places, &|t| s.left[t]);
+    let exact = |e: &Ex| is_real(e, s) || int(e).is_some_and(|(lo, hi, _)| -EXACT <= lo && hi <= EXACT);
+    match int(&c.lhs).is_some() && int(&c.rhs).is_some() {
+        true => Some(false),
+        false => (exact(&c.lhs) && exact(&c.rhs)).then_some(true),
+    }
+}
+
+/// Tests a comparison of integers or reals for all rows at once; the second list says where one side is NULL, and is empty where
+/// none is. `None`: it is of other values.
+pub(crate) fn compared(c: &Cmp, b: &Batch<'_>, s: &Scope<'_>) -> Result<Option<(Vec<bool>, Vec<bool>)>> {
     fn test<T: PartialOrd + Copy>(op: CmpOp, a: &[T], b: &[T]) -> Vec<bool> {
         let f = a.iter().zip(b);
         match op {
@@ -343,23 +355,31 @@ pub(crate) fn compare_all(c: &Cmp, b: &Batch<'_>, s: &Scope<'_>) -> Result<Optio
             CmpOp::Ge => f.map(|(x, y)| x >= y).collect(),
         }
     }
-    let (mut out, nulls) = if int(&c.lhs) && int(&c.rhs) {
-        let (mut x, mut y) = (Ints::default(), Ints::default());
-        Ints::of(&c.lhs, b, &mut x)?;
-        Ints::of(&c.rhs, b, &mut y)?;
-        (test(c.op, &x.values, &y.values), [x.nulls, y.nulls])
-    } else if is_real(&c.lhs, s) && is_real(&c.rhs, s) {
-        let (mut x, mut y) = (Reals::default(), Reals::default());
-        Reals::of(&c.lhs, b, s, &mut x)?;
-        Reals::of(&c.rhs, b, s, &mut y)?;
-        (test(c.op, &x.values, &y.values), [x.nulls, y.nulls])
-    } else {
-        return Ok(None);
+    let (holds, nulls, more) = match as_reals(c, s) {
+        None => return Ok(None),
+        Some(false) => {
+            let (mut x, mut y) = (Ints::default(), Ints::default());
+            Ints::of(&c.lhs, b, &mut x)?;
+            Ints::of(&c.rhs, b, &mut y)?;
+            (test(c.op, &x.values, &y.values), x.nulls, y.nulls)
+        }
+        Some(true) => {
+            let (mut x, mut y) = (Reals::default(), Reals::default());
+            Reals::of(&c.lhs, b, s, &mut x)?;
+            Reals::of(&c.rhs, b, s, &mut y)?;
+            (test(c.op, &x.values, &y.values), x.nulls, y.nulls)
+        }
     };
-    for n in &nulls {
-        out.iter_mut().zip(n).for_each(|(t, null)| *t &= !null);
-    }
-    Ok(Some(out))
+    let (mut nulls, more) = if nulls.is_empty() { (more, nulls) } else { (nulls, more) };
+    nulls.iter_mut().zip(&more).for_each(|(a, b)| *a |= b);
+    Ok(Some((holds, nulls)))
+}
+
+/// The rows for which a comparison of integers or reals holds; `None`: it is of other values.
+pub(crate) fn compare_all(c: &Cmp, b: &Batch<'_>, s: &Scope<'_>) -> Result<Option<Vec<bool>>> {
+    let Some((mut holds, nulls)) = compared(c, b, s)? else { return Ok(None) };
+    holds.iter_mut().zip(&nulls).for_each(|(t, null)| *t &= !null);
+    Ok(Some(holds))
 }
 
 /// The integers of a column.

@@ -9,6 +9,7 @@ use crate::expr::columns::Kind;
 use crate::expr::like::Starts;
 use crate::expr::scope::{OneValue, Scope, few_values};
 use crate::expr::text::Test;
+use crate::expr::vector::{Node, bounds};
 use crate::expr::{Cmp, Ex};
 use crate::sort;
 use crate::store::chunk::{Chunk, Data, Dict, Field};
@@ -48,6 +49,13 @@ pub(crate) enum Truth {
         at: (usize, usize),
         not: bool,
     },
+    /// The same of computed integers.
+    NullOf {
+        node: Box<Node>,
+        not: bool,
+    },
+    /// In all rows or in none.
+    Always(bool),
     Any(Ex),
 }
 
@@ -73,12 +81,17 @@ pub(crate) fn negated(ex: &Ex) -> Option<Ex> {
 pub(crate) fn is_kernel(ex: &Ex, s: &Scope<'_>) -> bool {
     match ex {
         Ex::Not(e) => negated(e).is_some_and(|e| is_kernel(&e, s)),
-        Ex::IsNull(e, _) => matches!(**e, Ex::Slot(_)),
+        Ex::IsNull(e, _) => matches!(**e, Ex::Slot(_)) || has_ints(e, s),
         Ex::And(a, b) | Ex::Or(a, b) => is_kernel(a, s) && is_kernel(b, s),
         Ex::Between(lo, hi) => is_vector(lo, s) && is_vector(hi, s),
         Ex::Compare(c) => is_vector(c, s),
         _ => false,
     }
+}
+
+/// Whether an expression of the only table is integers or NULL, computed for a block at once.
+fn has_ints(ex: &Ex, s: &Scope<'_>) -> bool {
+    s.cols.len() == 1 && s.places.outer == 0 && bounds(ex, s).is_some()
 }
 
 /// The place of NULL.
@@ -105,6 +118,10 @@ impl Truth {
             Ex::IsNull(e, not) if let Ex::Slot(slot) = **e => {
                 Ok(Truth::Null { at: s.places.at[slot], not: *not })
             }
+            Ex::IsNull(e, not) if has_ints(e, s) => match bounds(e, s) {
+                Some((_, _, false)) => Ok(Truth::Always(*not)),
+                _ => Ok(Truth::NullOf { node: Box::new(Node::of(e, s)?), not: *not }),
+            },
             Ex::And(a, b) => both(a, b).map(|(a, b)| Truth::And(a, b)),
             Ex::Or(a, b) => both(a, b).map(|(a, b)| Truth::Or(a, b)),
             Ex::Between(lo, hi) if is_vector(lo, s) && is_vector(hi, s) => {
@@ -194,6 +211,12 @@ impl Truth {
                 }
             }
             Truth::Compare(c) => return compare_all(c, b, s)?.ok_or_else(|| Code::Internal.into()),
+            Truth::Always(holds) => out.resize(n, *holds),
+            Truth::NullOf { node, not } => {
+                out = node.ints(b, s)?.nulls;
+                out.resize(n, false);
+                out.iter_mut().for_each(|null| *null ^= not);
+            }
             Truth::Null { at, not } => {
                 b.each(at.0, at.1, |place| {
                     out.push(matches!(field(b, *at, place).0, Field::Null) != *not);

@@ -5,10 +5,10 @@
 //!
 //! What it does not know: groups, orders.
 
-use crate::expr::Ex;
-use crate::expr::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
+use crate::expr::batch::{Batch, BatchRow, Ints, Reals, compared, int_bounds, is_real, is_vector};
 use crate::expr::condition::Truth;
 use crate::expr::scope::Scope;
+use crate::expr::{Cmp, Ex};
 use crate::store::chunk::{Data, Field};
 use iolite_base::{Code, Result, alloc};
 use iolite_plan::bound::BinOp;
@@ -56,7 +56,17 @@ pub(crate) enum Node {
     },
     /// A text of digits as an integer.
     Digits(Box<Node>, Ex),
-    Case(Vec<(Truth, Node)>, Option<Box<Node>>),
+    /// The first one whose condition holds; whether all are integers or NULL.
+    Case(Vec<(Truth, Node)>, Option<Box<Node>>, bool),
+    /// Whether a comparison of integers or reals holds, as an integer.
+    Holds(Cmp),
+    /// `abs` of integers.
+    Abs(Box<Node>),
+    /// `min` or `max` of several integers.
+    Best {
+        of: Vec<Node>,
+        max: bool,
+    },
     Any(Ex),
 }
 
@@ -156,7 +166,7 @@ pub(crate) fn is_kernel(name: &str) -> bool {
 impl Node {
     /// Brings an expression into form.
     pub fn of(ex: &Ex, s: &Scope<'_>) -> Result<Node> {
-        if int_bounds(ex, s.cols, s.places, &|_| false).is_some() {
+        if int_bounds(ex, s.cols, s.places, &|t| s.left[t]).is_some() {
             return Ok(Node::Ints(ex.clone()));
         }
         if is_real(ex, s) {
@@ -165,9 +175,15 @@ impl Node {
         Ok(match ex {
             Ex::Const(v) => Node::Const(v.clone()),
             Ex::Slot(i) => Node::Column(*i),
+            Ex::Compare(c) if is_vector(c, s) => Node::Holds((**c).clone()),
             Ex::Call { function, args, .. } => {
                 let name = function.name.to_ascii_lowercase();
                 match (&*name, &args[..]) {
+                    ("abs", [a]) if bounds(ex, s).is_some() => Node::Abs(Box::new(Node::of(a, s)?)),
+                    ("min" | "max", of) if bounds(ex, s).is_some() => {
+                        let of = of.iter().map(|a| Node::of(a, s)).collect::<Result<_>>()?;
+                        Node::Best { of, max: name == "max" }
+                    }
                     ("length", [a]) => Node::Length(Box::new(Node::of(a, s)?), ex.clone()),
                     ("substr" | "substring", [a, from, len]) => match (number(from), number(len)) {
                         (Some(from @ 1..), Some(len)) => {
@@ -230,8 +246,9 @@ impl Node {
                 // What may fail is computed for the rows that want it alone.
                 let plain =
                     |n: &Node| matches!(n, Node::Ints(_) | Node::Reals(_) | Node::Column(_) | Node::Const(_));
-                match list.iter().map(|l| &l.1).chain(&otherwise).all(plain) {
-                    true => Node::Case(list, otherwise.map(Box::new)),
+                let ints = bounds(ex, s).is_some();
+                match ints || list.iter().map(|l| &l.1).chain(&otherwise).all(plain) {
+                    true => Node::Case(list, otherwise.map(Box::new), ints),
                     false => Node::Any(ex.clone()),
                 }
             }
@@ -255,7 +272,60 @@ impl Node {
             }
             Node::Column(slot) => Vector::Fields(column(*slot, b)?),
             Node::Const(v) => Vector::Fields(vec![Field::of(v); n]),
-            Node::Length(of, ex) => ints(&of.values(b, s)?, ex, b, s, |t| Some(utf8::length(t) as i64))?,
+            Node::Length(of, ex) => match of.values(b, s)? {
+                Vector::Ints(mut v) => {
+                    v.values.iter_mut().for_each(|i| *i = digits(*i));
+                    Vector::Ints(v)
+                }
+                texts => ints(&texts, ex, b, s, |t| Some(utf8::length(t) as i64))?,
+            },
+            Node::Holds(c) => {
+                let (holds, nulls) = compared(c, b, s)?.ok_or(Code::Internal)?;
+                Vector::Ints(Ints { values: holds.into_iter().map(i64::from).collect(), nulls })
+            }
+            Node::Abs(of) => {
+                let mut v = of.ints(b, s)?;
+                v.values.iter_mut().for_each(|i| *i = i.wrapping_abs());
+                Vector::Ints(v)
+            }
+            Node::Best { of, max } => {
+                let mut best = Ints::default();
+                for (k, node) in of.iter().enumerate() {
+                    let v = node.ints(b, s)?;
+                    if k == 0 {
+                        best = v;
+                        continue;
+                    }
+                    best.merge_nulls(&v);
+                    let pick = best.values.iter_mut().zip(&v.values);
+                    match max {
+                        true => pick.for_each(|(a, b)| *a = (*a).max(*b)),
+                        false => pick.for_each(|(a, b)| *a = (*a).min(*b)),
+                    }
+                }
+                Vector::Ints(best)
+            }
+            Node::Case(arms, otherwise, true) => {
+                // The first condition that holds has the last word.
+                let mut out = match otherwise {
+                    Some(o) => o.ints(b, s)?,
+                    None => Ints { values: vec![0; n], nulls: vec![true; n] },
+                };
+                for (when, then) in arms.iter().rev() {
+                    let holds = when.test(b, s)?;
+                    let v = then.ints(b, s)?;
+                    if !v.nulls.is_empty() && out.nulls.is_empty() {
+                        out.nulls.resize(n, false);
+                    }
+                    out.values.iter_mut().zip(&v.values).zip(&holds).for_each(|((o, v), h)| {
+                        *o = if *h { *v } else { *o };
+                    });
+                    for (i, null) in out.nulls.iter_mut().enumerate() {
+                        *null = if holds[i] { v.nulls.get(i) == Some(&true) } else { *null };
+                    }
+                }
+                Vector::Ints(out)
+            }
             Node::Find { of, what, plus, ex } => {
                 let find = memchr::memmem::Finder::new(what);
                 ints(&of.values(b, s)?, ex, b, s, |t| {
@@ -275,7 +345,7 @@ impl Node {
                 let digits = (1..10).contains(&t.len()) && t.iter().all(u8::is_ascii_digit);
                 digits.then(|| t.iter().fold(0, |v, d| v * 10 + (d - b'0') as i64))
             })?,
-            Node::Case(arms, otherwise) => {
+            Node::Case(arms, otherwise, false) => {
                 let mut chosen = vec![None; n];
                 for (k, (when, _)) in arms.iter().enumerate() {
                     let holds = when.test(b, s)?;
@@ -320,6 +390,25 @@ impl Node {
             }
         })
     }
+}
+
+impl Node {
+    /// The values of an expression for which [`bounds`] vouches, or of a constant NULL.
+    pub fn ints(&self, b: &Batch<'_>, s: &Scope<'_>) -> Result<Ints> {
+        let n = b.outer.len();
+        match self {
+            Node::Const(Value::Null) => Ok(Ints { values: vec![0; n], nulls: vec![true; n] }),
+            other => match other.values(b, s)? {
+                Vector::Ints(v) => Ok(v),
+                _ => Err(Code::Internal.into()),
+            },
+        }
+    }
+}
+
+/// How many characters an integer has as a text.
+fn digits(i: i64) -> i64 {
+    i.unsigned_abs().checked_ilog10().map_or(1, |n| n as i64 + 1) + (i < 0) as i64
 }
 
 /// The values of a column.
@@ -413,14 +502,48 @@ fn ints<'v>(
     Ok(Vector::Ints(out))
 }
 
-/// Bounds of an expression whose values are integers or NULL, and whether some may be NULL.
+/// Bounds of an expression whose values are integers or NULL, and whether some may be NULL: [`Node::of`] makes integers of it.
 pub(crate) fn bounds(ex: &Ex, s: &Scope<'_>) -> Option<(i64, i64, bool)> {
+    let known = |ex: &Ex| int_bounds(ex, s.cols, s.places, &|t| s.left[t]);
     match ex {
-        Ex::Call { function, args, .. }
-            if function.name.eq_ignore_ascii_case("length") && args.len() == 1 =>
-        {
-            Some((0, i32::MAX as i64, true))
+        Ex::Call { function, args, .. } => match (&*function.name.to_ascii_lowercase(), &args[..]) {
+            ("length", [_]) => Some((0, i32::MAX as i64, true)),
+            ("abs", [a]) => {
+                let (lo, hi, null) = bounds(a, s)?;
+                let most = lo.checked_neg()?.max(hi);
+                Some((if lo > 0 { lo } else { 0 }, most.max(0), null))
+            }
+            (name @ ("min" | "max"), [first, others @ ..]) if !others.is_empty() => {
+                let (mut lo, mut hi, mut null) = bounds(first, s)?;
+                for e in others {
+                    let (a, b, n) = bounds(e, s)?;
+                    (lo, hi) = if name == "max" { (lo.max(a), hi.max(b)) } else { (lo.min(a), hi.min(b)) };
+                    null |= n;
+                }
+                Some((lo, hi, null))
+            }
+            _ => None,
+        },
+        Ex::Compare(c) if is_vector(c, s) => {
+            let null = |e: &Ex| known(e).is_none_or(|b| b.2);
+            Some((0, 1, null(&c.lhs) || null(&c.rhs)))
         }
-        _ => int_bounds(ex, s.cols, s.places, &|_| false),
+        Ex::Case { base: None, arms, otherwise } => {
+            let mut all: Option<(i64, i64, bool)> = None;
+            let mut null = otherwise.is_none();
+            for e in arms.iter().map(|a| &a.1).chain(otherwise.as_deref()) {
+                if matches!(e, Ex::Const(Value::Null)) {
+                    null = true;
+                    continue;
+                }
+                let (lo, hi, n) = bounds(e, s)?;
+                null |= n;
+                all = Some(all.map_or((lo, hi, n), |(a, b, _)| (a.min(lo), b.max(hi), n)));
+            }
+            let (lo, hi, _) = all?;
+            // A place of NULL holds zero.
+            Some(if null { (lo.min(0), hi.max(0), true) } else { (lo, hi, false) })
+        }
+        _ => known(ex),
     }
 }

@@ -14,7 +14,7 @@ use crate::expr::batch::NONE;
 use crate::expr::batch::{Batch, Reals, few_code, int_bounds, is_real};
 use crate::expr::columns::Kind;
 use crate::expr::scope::Scope;
-use crate::expr::vector::{Node, Vector};
+use crate::expr::vector::{Node, Vector, bounds};
 use crate::store::chunk::{Data, Field};
 use iolite_base::{Result, alloc};
 use iolite_value::Collation;
@@ -33,6 +33,8 @@ enum Part {
     Code { slot: usize },
     /// Reals or NULL.
     Real { node: Node, ids: Box<RealIds> },
+    /// Computed from a column of reals, once for each of its values.
+    OfReal { column: Node, ids: Box<RealIds>, node: Node, map: Vec<u32>, interner: Interner },
     /// Computed from a column of few values.
     Few { slot: usize, node: Node, map: Vec<u32>, least: i64, interner: Interner },
     /// Anything.
@@ -46,22 +48,27 @@ struct RealIds {
     values: Vec<f64>,
     null: Option<u32>,
     keys: Vec<u64>,
+    /// Zeros of both signs are one.
+    one_zero: bool,
 }
 
 impl RealIds {
     /// The key of NULL: a NaN, which no column holds.
     const NULL: u64 = u64::MAX;
 
-    fn new() -> RealIds {
-        RealIds { table: KeyTable::new(), values: Vec::new(), null: None, keys: Vec::new() }
+    fn new(one_zero: bool) -> RealIds {
+        RealIds { table: KeyTable::new(), values: Vec::new(), null: None, keys: Vec::new(), one_zero }
     }
 
     /// The numbers of some values.
     fn all(&mut self, v: &Reals, out: &mut Vec<u32>) -> Result<()> {
         self.keys.clear();
         alloc::reserve(&mut self.keys, v.values.len())?;
-        // A sum of zeros is zero: -0.0 becomes 0.0, and nothing else changes.
-        self.keys.extend(v.values.iter().map(|r| (r + 0.0).to_bits()));
+        match self.one_zero {
+            // A sum of zeros is zero: -0.0 becomes 0.0, and nothing else changes.
+            true => self.keys.extend(v.values.iter().map(|r| (r + 0.0).to_bits())),
+            false => self.keys.extend(v.values.iter().map(|r| r.to_bits())),
+        }
         for (key, _) in self.keys.iter_mut().zip(&v.nulls).filter(|(_, null)| **null) {
             *key = RealIds::NULL;
         }
@@ -152,7 +159,10 @@ impl Numbers {
 
     /// Whether the numbers are 0, 1, 2, ... in the order in which they are first met.
     pub fn are_ids(&self) -> bool {
-        matches!(self.parts[..], [(Part::Any { .. } | Part::Few { .. } | Part::Real { .. }, _)])
+        matches!(
+            self.parts[..],
+            [(Part::Any { .. } | Part::Few { .. } | Part::Real { .. } | Part::OfReal { .. }, _)]
+        )
     }
 
     /// The part of expression `n`, and its bits' place.
@@ -171,7 +181,9 @@ impl Numbers {
             Part::Int { min, nulls, .. } => {
                 Some(Field::Int(min.wrapping_add(number.wrapping_sub(*nulls as u64) as i64)))
             }
-            Part::Any { interner, .. } | Part::Few { interner, .. } => Some(interner.value(number as u32)),
+            Part::Any { interner, .. } | Part::Few { interner, .. } | Part::OfReal { interner, .. } => {
+                Some(interner.value(number as u32))
+            }
             Part::Real { ids, .. } => Some(ids.value(number as u32)),
             Part::Code { .. } => None,
         }
@@ -197,6 +209,7 @@ impl Numbers {
             Part::Any { interner, by_code, .. } => interner.bytes() + by_code.len() * 4,
             Part::Few { interner, map, .. } => interner.bytes() + map.len() * 4,
             Part::Real { ids, .. } => ids.bytes(),
+            Part::OfReal { ids, interner, map, .. } => ids.bytes() + interner.bytes() + map.len() * 4,
             _ => 0,
         };
         self.parts.iter().map(|p| of(&p.0)).sum()
@@ -210,7 +223,9 @@ impl Numbers {
                 let (t, c) = s.places.at[*slot];
                 s.cols[t].loaded.dicts[c].find(Field::Null).map(u64::from)
             }
-            [(Part::Any { interner, .. } | Part::Few { interner, .. }, _)] => interner.null().map(u64::from),
+            [
+                (Part::Any { interner, .. } | Part::Few { interner, .. } | Part::OfReal { interner, .. }, _),
+            ] => interner.null().map(u64::from),
             [(Part::Real { ids, .. }, _)] => ids.null.map(u64::from),
             _ => None,
         }
@@ -219,7 +234,9 @@ impl Numbers {
     /// How many different ones there have been; only where [`Numbers::are_ids`].
     pub fn count(&self) -> usize {
         match &self.parts[..] {
-            [(Part::Any { interner, .. } | Part::Few { interner, .. }, _)] => interner.len(),
+            [
+                (Part::Any { interner, .. } | Part::Few { interner, .. } | Part::OfReal { interner, .. }, _),
+            ] => interner.len(),
             [(Part::Real { ids, .. }, _)] => ids.values.len(),
             _ => 0,
         }
@@ -267,7 +284,7 @@ fn part(ex: &Ex, coll: &Collation, s: &Scope<'_>) -> Result<(Part, u32)> {
         return Ok((Part::Any { node, interner: Interner::default(), by_code: Vec::new() }, 32));
     }
     if is_real(ex, s) {
-        let (node, ids) = (Node::of(ex, s)?, Box::new(RealIds::new()));
+        let (node, ids) = (Node::of(ex, s)?, Box::new(RealIds::new(true)));
         return Ok((Part::Real { node, ids }, 32));
     }
     if !coll.is_binary() {
@@ -290,6 +307,11 @@ fn part(ex: &Ex, coll: &Collation, s: &Scope<'_>) -> Result<(Part, u32)> {
         let (t, c) = s.places.at[slot];
         let cols = &s.cols[t];
         let (lo, hi) = cols.bounds[c];
+        if cols.kinds[c] == Kind::Real {
+            let (column, node) = (Node::of(&Ex::Slot(slot), s)?, Node::of(ex, s)?);
+            let (ids, map, interner) = (Box::new(RealIds::new(false)), Vec::new(), Interner::default());
+            return Ok((Part::OfReal { column, ids, node, map, interner }, 32));
+        }
         let n = match cols.kinds[c] {
             Kind::Dict => cols.loaded.dicts[c].len() as i64 + 1,
             Kind::Int if lo > hi => 1,
@@ -302,6 +324,12 @@ fn part(ex: &Ex, coll: &Collation, s: &Scope<'_>) -> Result<(Part, u32)> {
             let part = Part::Few { slot, node, map, least: lo, interner: Interner::default() };
             return Ok((part, 32));
         }
+    }
+    if let Some((lo, hi, nulls)) = bounds(ex, s)
+        && let Some(most) = (hi.wrapping_sub(lo) as u64).checked_add(nulls as u64)
+    {
+        let bits = (64 - most.leading_zeros()).max(1);
+        return Ok((Part::Int { node: Node::of(ex, s)?, min: lo, nulls }, bits));
     }
     Ok((Part::Any { node: Node::of(ex, s)?, interner: Interner::default(), by_code: Vec::new() }, 32))
 }
@@ -357,6 +385,27 @@ impl Part {
                     put(i, code as u64);
                     i += 1;
                 });
+            }
+            Part::OfReal { column, ids: numbers, node, map, interner } => {
+                let Vector::Reals(v) = column.values(b, s)? else {
+                    return Err(because("keys that are too wide"));
+                };
+                numbers.all(&v, ids)?;
+                if numbers.values.len() > map.len() {
+                    // Values that are new are computed together, each from the first row that has it.
+                    let (mut places, mut next) = (Vec::new(), map.len());
+                    for (i, id) in ids.iter().enumerate() {
+                        if *id as usize == next {
+                            places.push(i);
+                            next += 1;
+                        }
+                    }
+                    let mut new = Vec::new();
+                    intern(&node.values(&b.only(&places), s)?, places.len(), interner, &mut new)?;
+                    alloc::reserve(map, new.len())?;
+                    map.append(&mut new);
+                }
+                ids.iter().enumerate().for_each(|(i, id)| put(i, map[*id as usize] as u64));
             }
             Part::Few { slot, node, map, least, interner } => {
                 let (t, c) = b.places.at[*slot];

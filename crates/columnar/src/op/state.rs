@@ -10,7 +10,7 @@ use super::distinct::Distinct;
 use super::top::compare_by;
 use crate::decline::because;
 use crate::expr::Ex;
-use crate::expr::batch::{Batch, NONE, is_real};
+use crate::expr::batch::{Batch, Ints, NONE, Reals, is_real};
 use crate::expr::columns::Kind;
 use crate::expr::condition::Truth;
 use crate::expr::scope::Scope;
@@ -36,6 +36,12 @@ enum State<'a> {
     Ints {
         node: Node,
         sum: Vec<i64>,
+    },
+    /// The same of integers some of which are NULL, and how many are not.
+    Known {
+        node: Node,
+        sum: Vec<i64>,
+        n: Vec<i64>,
     },
     Reals {
         ex: Node,
@@ -214,9 +220,9 @@ impl<'a> States<'a> {
                 let slot = if let (Ex::Slot(i), None) = (base, &filter) { Some(*i) } else { None };
                 let nulls = bounds(base).is_some_and(|b| b.2);
                 if let Some((_, state)) = slot.and_then(|i| sums.iter().find(|x| x.0 == i)) {
-                    // A count of the same rows stands behind the sum.
-                    let n = if nulls { *state + 1 } else { self.rows() };
-                    return Ok(Agg::Sum { sum: *state, n, plus, kind });
+                    let sum = *state;
+                    let n = if nulls { sum } else { self.rows() };
+                    return Ok(Agg::Sum { sum, n, plus, kind });
                 }
                 if filter.is_some() {
                     // What it lets through has to be counted beside.
@@ -229,9 +235,9 @@ impl<'a> States<'a> {
                     let sum = self.add(State::Ints { node: Node::of(base, s)?, sum: Vec::new() }, None);
                     return Ok(Agg::Sum { sum, n: self.rows(), plus, kind });
                 }
-                let sum = self.add(State::Ints { node: Node::of(base, s)?, sum: Vec::new() }, None);
-                let n = self.add(State::Count { node: Node::of(base, s)?, n: Vec::new() }, None);
-                return Ok(Agg::Sum { sum, n, plus, kind });
+                let state = State::Known { node: Node::of(base, s)?, sum: Vec::new(), n: Vec::new() };
+                let sum = self.add(state, None);
+                return Ok(Agg::Sum { sum, n: sum, plus, kind });
             }
             (Some(_), _) if is_real(ex, s) && !free => {
                 let state = State::Reals { ex: Node::of(ex, s)?, sums: Vec::new() };
@@ -295,6 +301,7 @@ impl<'a> States<'a> {
         let of = |l: &State<'_>| match l {
             State::Rows(_) | State::Count { .. } | State::Ints { .. } => self.groups * 8,
             State::BestInt { .. } => self.groups * 9,
+            State::Known { .. } => self.groups * 16,
             State::Reals { .. } => self.groups * 24,
             State::Best { .. } => self.groups * 28,
             State::FreeReals { .. } => self.groups * size_of::<FreeSum>(),
@@ -314,6 +321,10 @@ impl<'a> States<'a> {
             match l {
                 State::Rows(n) | State::Count { n, .. } => n.resize(groups, 0),
                 State::Ints { sum, .. } => sum.resize(groups, 0),
+                State::Known { sum, n, .. } => {
+                    sum.resize(groups, 0);
+                    n.resize(groups, 0);
+                }
                 State::Reals { sums, .. } => sums.resize(groups, RealSum::default()),
                 State::FreeReals { sums, .. } => sums.resize(groups, FreeSum::default()),
                 State::Wide { sums, .. } => sums.resize(groups, WideSum::default()),
@@ -395,9 +406,8 @@ impl<'a> States<'a> {
                         let value = sums[g].real().ok_or(Code::Internal)?;
                         return Ok(real(value, sums[g].count()));
                     }
-                    (State::Ints { sum, .. }, Some(State::Rows(n) | State::Count { n, .. })) => {
-                        (sum[g], n[g])
-                    }
+                    (State::Ints { sum, .. }, Some(State::Rows(n))) => (sum[g], n[g]),
+                    (State::Known { sum, n, .. }, _) => (sum[g], n[g]),
                     _ => return Err(Code::Internal.into()),
                 };
                 let sum = sum + plus * n;
@@ -503,30 +513,48 @@ fn better<'a>(best: &mut Option<Field<'a>>, f: Field<'a>, max: bool) -> Result<b
     Ok(take)
 }
 
+/// Counts the rows of a block that `here` lets through, by group.
+fn count(n: &mut [i64], rows: usize, at: &[u32], one: bool, here: impl Fn(usize) -> bool) {
+    match one {
+        true => n[0] += (0..rows).map(|i| here(i) as i64).sum::<i64>(),
+        false => at.iter().enumerate().for_each(|(i, g)| n[*g as usize] += here(i) as i64),
+    }
+}
+
 impl<'a> State<'a> {
     fn push(&mut self, b: &Batch<'a>, at: &[u32], one: bool, s: &Scope<'_>) -> Result<()> {
         match self {
             State::Rows(n) if one => n[0] += b.outer.len() as i64,
             State::Rows(n) => at.iter().for_each(|g| n[*g as usize] += 1),
-            State::Count { node, n } => {
-                let v = node.values(b, s)?;
-                let here = |i: usize| !matches!(v.get(i), Field::Null) as i64;
-                match one {
-                    true => n[0] += (0..b.outer.len()).map(here).sum::<i64>(),
-                    false => at.iter().enumerate().for_each(|(i, g)| n[*g as usize] += here(i)),
+            State::Count { node, n } => match node.values(b, s)? {
+                Vector::Ints(Ints { nulls, .. }) | Vector::Reals(Reals { nulls, .. }) => {
+                    let here = |i: usize| nulls.get(i) != Some(&true);
+                    count(n, b.outer.len(), at, one, here);
+                }
+                v => count(n, b.outer.len(), at, one, |i| !matches!(v.get(i), Field::Null)),
+            },
+            State::Known { node, sum, n } => {
+                let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
+                if v.nulls.is_empty() {
+                    count(n, v.values.len(), at, one, |_| true);
+                    match one {
+                        true => sum[0] += v.values.iter().sum::<i64>(),
+                        false => at.iter().zip(&v.values).for_each(|(g, x)| sum[*g as usize] += x),
+                    }
+                    return Ok(());
+                }
+                for (i, (x, null)) in v.values.iter().zip(&v.nulls).enumerate() {
+                    let g = if one { 0 } else { at[i] as usize };
+                    let known = !null as i64;
+                    n[g] += known;
+                    sum[g] += x & -known;
                 }
             }
             State::Ints { node, sum } => {
                 let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
-                match (one, v.nulls.is_empty()) {
-                    (true, true) => sum[0] += v.values.iter().sum::<i64>(),
-                    (false, true) => at.iter().zip(&v.values).for_each(|(g, x)| sum[*g as usize] += x),
-                    (_, false) => {
-                        for (i, (x, null)) in v.values.iter().zip(&v.nulls).enumerate() {
-                            let g = if one { 0 } else { at[i] as usize };
-                            sum[g] += if *null { 0 } else { *x };
-                        }
-                    }
+                match one {
+                    true => sum[0] += v.values.iter().sum::<i64>(),
+                    false => at.iter().zip(&v.values).for_each(|(g, x)| sum[*g as usize] += x),
                 }
             }
             State::Reals { ex, sums } => {
