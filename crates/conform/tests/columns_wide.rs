@@ -115,7 +115,10 @@ fn aggregates(r: &mut Rng) -> String {
         8 => format!("sum(small + {}), sum(small), avg(small - 3)", r.below(90)),
         9 => "avg(v), avg(h)".into(),
         10 => "sum(big), total(big)".into(),
-        11 => format!("min({0}), max({0})", r.pick(&["t", "u", "time", "h", "r", "x", "b", "y", "some"])),
+        11 => format!(
+            "min({0}), max({0})",
+            r.pick(&["t", "u", "time", "h", "r", "x", "b", "y", "some", "r * -1", "r - small"])
+        ),
         12 => "avg(length(t)), sum(length(u))".into(),
         13 => format!("sum(DISTINCT {})", r.pick(&["small", "some", "r"])),
         14 => "sum(r), avg(r)".into(),

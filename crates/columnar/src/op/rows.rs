@@ -12,7 +12,7 @@ use super::top::{Cell, Top};
 use crate::decline::because;
 use crate::expr::batch::{Batch, BatchRow};
 use crate::expr::scope::Scope;
-use crate::expr::vector::column;
+use crate::expr::vector::{Node, column};
 use crate::expr::{Ex, Row};
 use crate::memory::within;
 use crate::op::result::Answer;
@@ -57,11 +57,19 @@ impl<'a> Picked<'a> {
                 Ok(rows.len() < *most)
             }
             Picked::Sorted(top, order) => {
+                let by = Node::of(&order[0], s)?;
+                let numbers = match by {
+                    Node::Ints(_) | Node::Reals(_) => Some(by.values(b, s)?),
+                    _ => None,
+                };
                 let first = match order[0] {
-                    Ex::Slot(slot) => Some(column(slot, b)?),
+                    Ex::Slot(slot) if numbers.is_none() => Some(column(slot, b)?),
                     _ => None,
                 };
                 for (i, row) in b.outer.iter().enumerate() {
+                    if numbers.as_ref().is_some_and(|v| top.is_behind(v, i)) {
+                        continue;
+                    }
                     top.push(start + row, &mut |k| match (&order[k], &first) {
                         (_, Some(list)) if k == 0 => Ok(Cell::There(list[i])),
                         (Ex::Slot(slot), _) => {

@@ -64,6 +64,12 @@ enum State<'a> {
         seen: Vec<bool>,
         max: bool,
     },
+    BestReal {
+        node: Node,
+        best: Vec<f64>,
+        seen: Vec<bool>,
+        max: bool,
+    },
     /// The least or the greatest value of a column, and the row that has it; whether integers and reals were met.
     Best {
         slot: usize,
@@ -260,6 +266,12 @@ impl<'a> States<'a> {
             let state = State::BestInt { node: Node::of(ex, s)?, best: Vec::new(), seen: Vec::new(), max };
             return Ok(Agg::Value(self.add(state, filter)));
         }
+        // Of zeros of two signs the first one is taken.
+        if let ("min" | "max", true, false) = (&*name, is_real(ex, s), free) {
+            let (node, max) = (Node::of(ex, s)?, name == "max");
+            let state = State::BestReal { node, best: Vec::new(), seen: Vec::new(), max };
+            return Ok(Agg::Value(self.add(state, filter)));
+        }
         if let ("min" | "max", Ex::Slot(slot), true) = (&*name, ex, spec.collation.is_binary()) {
             let (t, c) = s.places.at[*slot];
             let max = name == "max";
@@ -300,7 +312,7 @@ impl<'a> States<'a> {
     pub fn bytes(&self) -> usize {
         let of = |l: &State<'_>| match l {
             State::Rows(_) | State::Count { .. } | State::Ints { .. } => self.groups * 8,
-            State::BestInt { .. } => self.groups * 9,
+            State::BestInt { .. } | State::BestReal { .. } => self.groups * 9,
             State::Known { .. } => self.groups * 16,
             State::Reals { .. } => self.groups * 24,
             State::Best { .. } => self.groups * 28,
@@ -330,6 +342,10 @@ impl<'a> States<'a> {
                 State::Wide { sums, .. } => sums.resize(groups, WideSum::default()),
                 State::BestInt { best, seen, .. } => {
                     best.resize(groups, 0);
+                    seen.resize(groups, false);
+                }
+                State::BestReal { best, seen, .. } => {
+                    best.resize(groups, 0.0);
                     seen.resize(groups, false);
                 }
                 State::Best { best, rows, .. } => {
@@ -426,6 +442,10 @@ impl<'a> States<'a> {
                         Value::Null
                     }
                 }
+                State::BestReal { best, seen, .. } => match seen[g] {
+                    true => Value::real(best[g]),
+                    false => Value::Null,
+                },
                 State::Best { best, .. } => best[g].map_or(Ok(Value::Null), Field::value)?,
                 State::Codes { slot, seen, max } => {
                     let (t, c) = s.places.at[*slot];
@@ -598,6 +618,17 @@ impl<'a> State<'a> {
                     }
                 }
                 let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
+                for (i, x) in v.values.iter().enumerate() {
+                    let g = if one { 0 } else { at[i] as usize };
+                    let null = v.nulls.get(i) == Some(&true);
+                    if !null && (!seen[g] || if *max { *x > best[g] } else { *x < best[g] }) {
+                        best[g] = *x;
+                        seen[g] = true;
+                    }
+                }
+            }
+            State::BestReal { node, best, seen, max } => {
+                let Vector::Reals(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
                 for (i, x) in v.values.iter().enumerate() {
                     let g = if one { 0 } else { at[i] as usize };
                     let null = v.nulls.get(i) == Some(&true);

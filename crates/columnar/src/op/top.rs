@@ -2,6 +2,7 @@
 //!
 //! What always holds: of rows that sort alike those that were pushed first come first.
 
+use crate::expr::vector::Vector;
 use crate::store::chunk::Field;
 use iolite_base::{Result, alloc};
 use iolite_value::compare::{KeyField, compare};
@@ -66,6 +67,29 @@ impl<'a> Top<'a> {
     /// Memory held.
     pub fn bytes(&self) -> usize {
         self.ids.len() * (4 + self.fields.len() * size_of::<Cell<'_>>()) + self.held
+    }
+
+    /// Whether a row has no chance, by the number that it is sorted by first: row `i` of these.
+    #[inline]
+    pub fn is_behind(&self, first: &Vector<'_>, i: usize) -> bool {
+        let desc = self.fields[0].desc;
+        match (first, self.worst.first().map(Cell::field)) {
+            (Vector::Ints(v), Some(Field::Int(w))) if v.nulls.get(i) != Some(&true) => {
+                if desc {
+                    v.values[i] < w
+                } else {
+                    v.values[i] > w
+                }
+            }
+            (Vector::Reals(v), Some(Field::Real(w))) if v.nulls.get(i) != Some(&true) => {
+                if desc {
+                    v.values[i] < w
+                } else {
+                    v.values[i] > w
+                }
+            }
+            _ => false,
+        }
     }
 
     /// Offers a row, whose values `cell` makes one by one as they are needed.
