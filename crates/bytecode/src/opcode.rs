@@ -107,6 +107,7 @@ opcodes! {
     IsTrue "r[p2] = truth of r[p1]; NULL counts as p3; the result is inverted if p4 is 1.";
     ZeroOrNull "r[p2] = NULL if r[p1] or r[p3] is NULL, else 0.";
     ClrSubtype "r[p1] loses its subtype.";
+    ClrSubtypes jump "The p3 registers from p1 on lose their subtypes; jumps to p2 if none of them has one.";
     Jump jump "Jumps to p1, p2 or p3 after a Compare that found less, equal or greater.";
     Compare "Compares r[p1..] with r[p2..] over p3 registers by the key description p4, for the Jump that follows.";
     Explain "What follows works for line p1 of EXPLAIN QUERY PLAN, or a row of it begins, by p3. Does nothing.";
@@ -192,6 +193,7 @@ opcodes! {
     Delete "Deletes the row of cursor p1; p4 names the table for hooks, p3 is a register with the rowid.";
     FkCount "Adds r[p2] times p3 to the violations of foreign keys: the transaction's if p1 is 1, else the statement's.";
     FkIfZero jump "Jumps to p2 if there are no violations of foreign keys: of the transaction if p1 is 1; of the statement, or of the transaction where all are deferred, if it is 0; of the statement if it is 2.";
+    FkIfDeferred jump "Jumps to p2 where PRAGMA defer_foreign_keys has all foreign keys deferred.";
     Trace "Tells who traces statements that one of a trigger begins, whose text is the comment p4.";
     ChangeCount "r[p2] = how many rows the program has changed.";
     ResetCount "Moves the count of changed rows into the statement's and starts anew.";

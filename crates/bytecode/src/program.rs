@@ -2,7 +2,7 @@
 
 use crate::Opcode;
 use iolite_base::{Bytes, Few, SmallStr};
-use iolite_ext::{Function, VirtualTable};
+use iolite_ext::{Function, FunctionFlags, VirtualTable};
 use iolite_value::{Affinity, Collation, KeyInfo, Value, compare::KeyField};
 use std::rc::Rc;
 
@@ -219,6 +219,34 @@ pub struct TableLock {
     pub write: bool,
     /// Its name.
     pub name: Rc<str>,
+}
+
+impl P4 {
+    /// A collating sequence that something is compared by and that nobody has registered.
+    fn missing_collation(&self) -> Option<&Collation> {
+        let of_call = |f: &'_ FunctionCall| {
+            f.function.flags.has(FunctionFlags::NEEDS_COLLATION) && f.collation.is_missing()
+        };
+        let mut list: Box<dyn Iterator<Item = &Collation>> = match self {
+            P4::Collation(c) => Box::new(std::iter::once(&**c)),
+            P4::KeyInfo(k) => Box::new(k.fields.iter().map(|f| &f.coll)),
+            P4::Function(f) if of_call(f) => Box::new(std::iter::once(&f.collation)),
+            P4::Windows(list) => Box::new(list.iter().flat_map(|w| {
+                let calls = w.calls.iter().filter(|c| of_call(&c.0)).map(|c| &c.0.collation);
+                w.partition.iter().map(|x| &x.1).chain(w.order.iter().map(|x| &x.1.coll)).chain(calls)
+            })),
+            _ => return None,
+        };
+        list.find(|c| c.is_missing())
+    }
+}
+
+impl Program {
+    /// The name of a collating sequence that it or one of its triggers compares by and that nobody has registered.
+    pub fn missing_collation(&self) -> Option<&str> {
+        let own = self.insns.iter().find_map(|i| i.p4.missing_collation()).map(Collation::name);
+        own.or_else(|| self.subprograms.iter().find_map(|p| p.missing_collation()))
+    }
 }
 
 /// A compiled statement or trigger.

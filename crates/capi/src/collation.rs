@@ -162,10 +162,49 @@ pub(crate) enum Needed {
     Wide(unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_void), *mut c_void),
 }
 
+/// Collating sequences that were asked for while one statement was prepared.
+#[derive(Default)]
+pub(crate) struct Asked(Vec<String>);
+
+/// How a statement is tried again.
+pub(crate) enum Again {
+    /// Somebody was asked for what was missing.
+    Asked,
+    /// It is missing still: the statement may do if it compares nothing by it.
+    Without,
+}
+
+impl Asked {
+    /// Asks for the collating sequence that an error names; none: trying again does not help.
+    pub(crate) unsafe fn ask(&mut self, d: &Db, db: *mut Db, e: &iolite::Error) -> Option<Again> {
+        let last = self.0.last().is_some_and(|name| name.is_empty());
+        if !last && !self.0.iter().any(|m| m == e.message()) {
+            self.0.push(e.message().into());
+            return ask(d, db, e).then_some(Again::Asked);
+        }
+        // Tried without already.
+        if last {
+            return None;
+        }
+        self.0.push(String::new());
+        Some(Again::Without)
+    }
+}
+
+impl Again {
+    /// Tries.
+    pub(crate) fn then<T>(&self, c: &iolite::engine::Connection, f: impl FnOnce() -> T) -> T {
+        c.ask_for_collations(matches!(self, Again::Asked));
+        let out = f();
+        c.ask_for_collations(true);
+        out
+    }
+}
+
 /// Asks for the collating sequence that an error names; whether somebody was asked.
-pub(crate) unsafe fn ask(d: &Db, db: *mut Db, e: &iolite::Error) -> bool {
+unsafe fn ask(d: &Db, db: *mut Db, e: &iolite::Error) -> bool {
     let (Some(needed), Some(name)) =
-        (d.hooks.needed.get(), e.message().strip_prefix("no such collation sequence: "))
+        (d.hooks.needed.get(), e.message().split_once("no such collation sequence: ").map(|m| m.1))
     else {
         return false;
     };
@@ -184,6 +223,13 @@ pub(crate) unsafe fn ask(d: &Db, db: *mut Db, e: &iolite::Error) -> bool {
     true
 }
 
+fn set_needed(d: &Db, needed: Option<Needed>) {
+    d.hooks.needed.set(needed);
+    if let Some(c) = d.conn() {
+        c.ask_for_collations(needed.is_some());
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_collation_needed(
     db: *mut Db,
@@ -191,7 +237,7 @@ pub unsafe extern "C" fn sqlite3_collation_needed(
     f: Option<unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_char)>,
 ) -> c_int {
     with(db, MISUSE, |d| {
-        d.hooks.needed.set(f.map(|f| Needed::Narrow(f, user)));
+        set_needed(d, f.map(|f| Needed::Narrow(f, user)));
         OK
     })
 }
@@ -203,7 +249,7 @@ pub unsafe extern "C" fn sqlite3_collation_needed16(
     f: Option<unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_void)>,
 ) -> c_int {
     with(db, MISUSE, |d| {
-        d.hooks.needed.set(f.map(|f| Needed::Wide(f, user)));
+        set_needed(d, f.map(|f| Needed::Wide(f, user)));
         OK
     })
 }

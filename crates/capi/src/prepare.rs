@@ -33,10 +33,11 @@ unsafe fn prepare(
             return d.fail(&Error::from(Code::Nomem));
         };
         let mut prepared = c.prepare_bytes(sql);
-        if let Err(e) = &prepared
-            && crate::collation::ask(d, db, e)
+        let mut asked = crate::collation::Asked::default();
+        while let Err(e) = &prepared
+            && let Some(go_on) = asked.ask(d, db, e)
         {
-            prepared = c.prepare_bytes(sql);
+            prepared = go_on.then(&c, || c.prepare_bytes(sql));
         }
         // The words are for texts whose length the program has counted.
         if let Err(e) = &prepared

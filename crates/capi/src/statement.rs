@@ -153,10 +153,12 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         let before = crate::hooks::now_running(d, Some(s));
         let mut stepped = inner.step();
         // It may have been compiled anew, and miss a collating sequence now.
-        if let Err(e) = &stepped
-            && crate::collation::ask(d, owner(s), e)
+        let mut asked = crate::collation::Asked::default();
+        while let Err(e) = &stepped
+            && let Some(go_on) = asked.ask(d, owner(s), e)
+            && let Some(c) = d.conn()
         {
-            stepped = inner.step();
+            stepped = go_on.then(&c, || inner.step());
         }
         crate::hooks::now_running(d, before);
         let (rc, failed) = match stepped {

@@ -110,6 +110,9 @@ impl Codegen<'_> {
         {
             // Rows are collected and sorted before the real function sees them.
             let key = self.order_key(&a.order_by, a.order_by.len());
+            if let Some(f) = key.fields.iter().find(|f| f.coll.is_missing()) {
+                return Err(iolite_plan::bind::missing_collation(f.coll.name()));
+            }
             let wrapped = crate::ordered_agg::wrap(&a.function, make.clone(), key);
             function = Rc::new(wrapped);
             let mut all: Vec<Expr> = a.order_by.iter().map(|t| t.expr.clone()).collect();

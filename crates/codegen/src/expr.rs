@@ -4,7 +4,7 @@ use crate::context::{Codegen, Place, Val, internal};
 use iolite_base::{Error, Result};
 use iolite_bytecode::{FunctionCall, Opcode, P4, p5};
 use iolite_catalog::{Column, Table};
-use iolite_ext::{FunctionFlags, Implementation, Inline};
+use iolite_ext::{Function, FunctionFlags, Implementation, Inline};
 use iolite_plan::bound::*;
 use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
@@ -455,6 +455,9 @@ impl Codegen<'_> {
     }
 
     fn emit_call(&mut self, c: &Call, target: i32) -> Result<()> {
+        if c.function.flags.has(FunctionFlags::UNKNOWN) {
+            return Err(Function::unknown_error(&c.function.name));
+        }
         let passes = std::mem::take(&mut self.passes);
         let n = c.args.len();
         let first = self.b.regs(n.max(1));

@@ -331,9 +331,14 @@ impl Codegen<'_> {
                         self.b.p5(1);
                     }
                 }
-                RowAction::Key(number) => {
+                RowAction::Key { trigger, restricts } => {
                     let params = *params.get_or_insert_with(|| self.trigger_params(t, (old, new)));
-                    self.b.jump(Opcode::Program, params, ignore, number as i32);
+                    let done = self.b.label();
+                    if restricts {
+                        self.b.jump(Opcode::FkIfDeferred, 0, done, 0);
+                    }
+                    self.b.jump(Opcode::Program, params, ignore, trigger as i32);
+                    self.b.place(done);
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::delete::Taken;
 use crate::modify::Modification;
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::{Label, Opcode, P4, PatchField, StrictColumn, StrictType, p5};
-use iolite_catalog::ColumnSource;
+use iolite_catalog::{ColumnSource, IndexColumn};
 use iolite_plan::Conflict;
 use iolite_plan::bind::{Target, TargetIndex};
 use iolite_plan::bound::*;
@@ -132,6 +132,7 @@ impl Codegen<'_> {
     pub fn test_row(&mut self, w: &Writing<'_>) -> Result<Vec<Entry>> {
         let t = w.work.target();
         let mut records = vec![Entry::default(); t.indexes.len()];
+        let mut read_back = None;
         self.at_place(t.id, Place::of_row(w.new), |g| {
             for test in w.tests {
                 match *test {
@@ -147,9 +148,13 @@ impl Codegen<'_> {
                     Test::Types => g.check_types(t, w.new, |c| c.generated.as_ref().is_none_or(|x| x.stored)),
                     Test::Check { check, policy } => g.check(w, check, policy)?,
                     Test::Rowid { conflict } => g.rowid_unique(w, conflict)?,
-                    Test::Entry { index } => records[index] = g.index_record(w, index, None)?,
+                    Test::Entry { index } => {
+                        let row = g.indexed_row(w, index, &mut read_back)?;
+                        records[index] = g.index_record(w, index, row, None)?
+                    }
                     Test::Unique { index, conflict } => {
-                        records[index] = g.index_record(w, index, Some(conflict))?
+                        let row = g.indexed_row(w, index, &mut read_back)?;
+                        records[index] = g.index_record(w, index, row, Some(conflict))?
                     }
                     Test::Again => g.test_again(w, &records)?,
                     Test::Parent { key } => {
@@ -160,6 +165,41 @@ impl Codegen<'_> {
             }
             Ok(records)
         })
+    }
+
+    /// The row that an index's entry is computed from: where it computes anything, the row as it will be read, without the subtypes
+    /// that its values have now. `read_back`: where that is, once it is there.
+    fn indexed_row(&mut self, w: &Writing<'_>, k: usize, read_back: &mut Option<Row>) -> Result<Row> {
+        let t = w.work.target();
+        let i = &t.indexes[k];
+        let computed = |c: &IndexColumn| match c.source {
+            ColumnSource::Expr(_) => true,
+            ColumnSource::Column(c) => !t.table.columns[c].is_stored(),
+            ColumnSource::Rowid => false,
+        };
+        if i.filter.is_none() && !i.index.columns.iter().any(computed) {
+            return Ok(w.new);
+        }
+        if let Some(row) = *read_back {
+            return Ok(row);
+        }
+        let n = t.table.columns.len();
+        let row = Row { rowid: w.new.rowid, first: self.b.regs(n) };
+        self.b.emit(Opcode::Copy, w.new.first, row.first, n as i32 - 1);
+        let done = self.b.label();
+        self.b.jump(Opcode::ClrSubtypes, row.first, done, n as i32);
+        self.at_place(t.id, Place::of_row(row), |g| {
+            for (c, e) in t.generated.iter().filter(|(c, _)| !t.table.columns[*c].is_stored()) {
+                let reg = row.first + *c as i32;
+                g.expr_to(e, reg)?;
+                g.apply_affinity(reg, &[t.table.columns[*c].affinity]);
+                g.b.emit(Opcode::ClrSubtype, reg, 0, 0);
+            }
+            Ok(())
+        })?;
+        self.b.place(done);
+        *read_back = Some(row);
+        Ok(row)
     }
 
     fn default_for_null(&mut self, w: &Writing<'_>, column: usize) -> Result<()> {
@@ -345,16 +385,22 @@ impl Codegen<'_> {
     }
 
     /// Makes the record of an index's entry; where there may be a conflict, looks for one.
-    fn index_record(&mut self, w: &Writing<'_>, k: usize, conflict: Option<OnConflict>) -> Result<Entry> {
+    fn index_record(
+        &mut self,
+        w: &Writing<'_>,
+        k: usize,
+        row: Row,
+        conflict: Option<OnConflict>,
+    ) -> Result<Entry> {
         let t = w.work.target();
         let i = &t.indexes[k];
         let record = self.b.reg();
         let done = self.b.label();
         if let Some(f) = &i.filter {
             self.b.emit(Opcode::Null, 0, record, 0);
-            self.jump_unless(f, done, true)?;
+            self.at_place(t.id, Place::of_row(row), |g| g.jump_unless(f, done, true))?;
         }
-        let (first, n) = self.index_entry(t, i, Place::of_row(w.new))?;
+        let (first, n) = self.index_entry(t, i, Place::of_row(row))?;
         let affinities = self.index_affinities(t, i);
         self.b.emit4(Opcode::MakeRecord, first, n as i32, record, affinities);
         let mut entry = Entry { record, first, fields: n, sought: false };

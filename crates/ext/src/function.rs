@@ -176,6 +176,8 @@ impl FunctionFlags {
     pub const ORDERED_SET: FunctionFlags = FunctionFlags(2048);
     /// Reads blobs among its arguments as texts: in a database of UTF-16 their bytes are UTF-16.
     pub const TEXTS: FunctionFlags = FunctionFlags(4096);
+    /// Named in a schema, and registered by nobody: [`Function::unknown`].
+    pub const UNKNOWN: FunctionFlags = FunctionFlags(8192);
 
     /// Both sets.
     pub const fn and(self, other: FunctionFlags) -> FunctionFlags {
@@ -202,7 +204,28 @@ pub struct Function {
     pub imp: Implementation,
 }
 
+/// What calls of unknown functions come to.
+struct Unknown(Rc<str>);
+
+impl Scalar for Unknown {
+    fn call(&self, _: &mut Context<'_>, _: &[Value]) -> Result<Value> {
+        Err(Function::unknown_error(&self.0))
+    }
+}
+
 impl Function {
+    /// Stands for a function that a table's definition names and nobody has registered: what does not call it works.
+    pub fn unknown(name: &str) -> Function {
+        let name: Rc<str> = name.into();
+        let imp = Implementation::User(Rc::new(Unknown(name.clone())));
+        Function { name, args: -1, flags: FunctionFlags::DETERMINISTIC.and(FunctionFlags::UNKNOWN), imp }
+    }
+
+    /// The complaint about a call of it.
+    pub fn unknown_error(name: &str) -> Error {
+        Error::sql(format!("unknown function: {name}()"))
+    }
+
     /// Whether this is an aggregate (which includes those that can only be window functions).
     pub fn is_aggregate(&self) -> bool {
         matches!(self.imp, Implementation::Aggregate(_)) || self.flags.has(FunctionFlags::WINDOW_ONLY)

@@ -66,12 +66,19 @@ pub(crate) fn compile(
         conn.0.load_schemas()?;
     }
     conn.0.check_schema_locks()?;
-    match compile_once(conn, parsed, text, p, watch) {
+    match compile_once(conn, parsed, text, (p, false), watch) {
         // The catalog may be out of date: somebody else may have made what the text names.
         Err(e) if e.code() == iolite_base::Code::Error && conn.0.look_again() => {
             conn.0.load_schemas()?;
             *p = Program::default();
-            compile_once(conn, parsed, text, p, watch)?;
+            compile_once(conn, parsed, text, (p, false), watch)?;
+        }
+        // Nobody is asked for it any more.
+        Err(e)
+            if e.code() == iolite_base::Code::ErrorMissingCollseq && !conn.0.collations_asked_for.get() =>
+        {
+            *p = Program::default();
+            compile_once(conn, parsed, text, (p, true), watch)?;
         }
         other => other?,
     }
@@ -98,12 +105,12 @@ fn changes_files(s: &Stmt) -> bool {
 }
 
 /// The stages, one after the other: a parsed statement is planned, it is chosen who runs its blocks, and the plan becomes
-/// a program.
+/// a program. `missing`: it may name collating sequences that nobody has registered, as long as it compares nothing by them.
 fn compile_once(
     conn: &Connection,
     parsed: &Parsed,
     text: &str,
-    p: &mut Program,
+    (p, missing): (&mut Program, bool),
     watch: Option<&dyn Watch>,
 ) -> Result<()> {
     let mut settings = conn.0.codegen_settings();
@@ -127,7 +134,7 @@ fn compile_once(
             Stmt::CreateTable(_) | Stmt::CreateIndex(_) | Stmt::CreateTrigger(_) | Stmt::CreateView(_)
         );
         let strings = if defines { conn.0.settings.double_quoted_definitions() } else { env.quoted_strings };
-        let env = &Env { quoted_strings: strings, authorizer, ..*env };
+        let env = &Env { quoted_strings: strings, authorizer, missing_collations: missing, ..*env };
         settings.most_instructions = env.limits.get(Limit::VdbeOp) as usize;
         match watch {
             None if !explained => iolite_plan::compile(parsed, text, env, &mut plan),
@@ -141,7 +148,9 @@ fn compile_once(
     if let Some(a) = authorizer {
         crate::authorize::after(conn.0.catalog.borrow().clone(), a, &parsed.stmt)?;
     }
-    crate::columns::choose(conn, &plan, explained)?;
+    if !missing {
+        crate::columns::choose(conn, &plan, explained)?;
+    }
     if let Some(w) = watch {
         w.planned(&plan);
     }
@@ -152,6 +161,9 @@ fn compile_once(
     match explained {
         true => emit_explained(conn, &plan, &settings, parsed.explain, p)?,
         false => iolite_codegen::emit(&plan, &settings, None, p)?,
+    }
+    if missing && let Some(name) = p.missing_collation() {
+        return Err(iolite_plan::bind::missing_collation(name));
     }
     p.columns = plan.take_columns();
     if settings.counts_rows

@@ -380,6 +380,7 @@ impl Statement {
             }
             let run = self.run.as_ref().expect("just started");
             self.conn.statement_time.set(0);
+            self.vm.check_every(self.conn.progress_every.get());
             let unwinding = Unwinding(&self.unwound);
             // Only then anybody asks.
             let stepping = self.conn.settings.defensive().then(|| self.conn.txn.step());
@@ -446,7 +447,6 @@ impl Statement {
             c.interrupt.store(false, std::sync::atomic::Ordering::Relaxed);
             c.uncounted.set(0);
         }
-        self.vm.check_every(c.progress_every.get());
         c.txn.enter(self.writes);
         self.run = Some(Running {
             conn: c.clone(),

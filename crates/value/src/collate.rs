@@ -10,6 +10,25 @@ use std::rc::Rc;
 pub trait Collate {
     /// Compares two texts in UTF-8.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// It stands for one that nobody has registered: nothing may be compared by it.
+    fn is_missing(&self) -> bool {
+        false
+    }
+}
+
+/// What stands for a collating sequence that nobody has registered.
+struct Missing;
+
+impl Collate for Missing {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        debug_assert!(false, "a comparison by a collating sequence that is missing");
+        a.cmp(b)
+    }
+
+    fn is_missing(&self) -> bool {
+        true
+    }
 }
 
 /// A collating sequence, resolved.
@@ -50,6 +69,16 @@ impl Collation {
         } else {
             return None;
         })
+    }
+
+    /// Stands for one that nobody has registered.
+    pub fn missing(name: &str) -> Collation {
+        Collation::Custom(Rc::new(Custom { name: name.into(), code: Rc::new(Missing) }))
+    }
+
+    /// Whether it is [`Collation::missing`].
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Collation::Custom(c) if c.code.is_missing())
     }
 
     /// The name, as EXPLAIN prints it.

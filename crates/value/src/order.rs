@@ -325,7 +325,7 @@ mod tests {
             let mut list: Vec<(u64, u32)> = Vec::new();
             for place in 0..n {
                 seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                list.push(((seed >> 7 | seed << 57) & mask | 5 << 20, place));
+                list.push((seed.rotate_right(7) & mask | 5 << 20, place));
             }
             let mut want = list.clone();
             want.sort();

@@ -28,7 +28,10 @@ impl Vm {
             match self.run(env, &program.insns) {
                 Ok(Some(o)) => {
                     // Straight ways are counted at their end.
-                    self.tick(self.f.pc.saturating_sub(from) + 1, env)?;
+                    self.cpu += (self.f.pc.saturating_sub(from) + 1) as u32;
+                    if self.cpu >= self.every {
+                        self.ask(env)?;
+                    }
                     return Ok(o);
                 }
                 // A trigger's program was entered or left.
@@ -184,6 +187,15 @@ impl Vm {
                     self.set(i.p2, if null { Value::Null } else { Value::Int(0) });
                 }
                 Opcode::ClrSubtype => self.f.regs[i.p1 as usize].clear_subtype(),
+                Opcode::ClrSubtypes => {
+                    let first = i.p1 as usize;
+                    let row = &mut self.f.regs[first..first + i.p3 as usize];
+                    if row.iter().all(|v| v.subtype() == 0) {
+                        pc = i.p2 as usize;
+                    } else {
+                        row.iter_mut().for_each(Value::clear_subtype);
+                    }
+                }
                 Opcode::Jump => {
                     pc = match self.f.compare {
                         Ordering::Less => i.p1,
@@ -505,6 +517,11 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
+                Opcode::FkIfDeferred => {
+                    if env.defers_keys() {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::Trace => {
                     if let P4::Name(text) = &i.p4 {
                         env.trace(text);
@@ -792,7 +809,7 @@ impl Vm {
         let every = if instructions == 0 { CHECK_EVERY } else { instructions.min(i32::MAX as u32) };
         if self.every != every {
             self.settle_counters();
-            self.every = every;
+            (self.every, self.ask_at) = (every, every);
             (self.cpu, self.settled) = (0, 0);
         }
     }
@@ -802,7 +819,12 @@ impl Vm {
     #[inline(always)]
     fn tick(&mut self, instructions: usize, env: &dyn Env) -> Result<()> {
         self.cpu += instructions as u32;
-        if self.cpu >= self.every { self.ask(env) } else { Ok(()) }
+        if self.cpu >= self.ask_at { self.ask(env) } else { Ok(()) }
+    }
+
+    /// Asks whether to stop at the next jump back.
+    pub(crate) fn ask_soon(&mut self) {
+        self.ask_at = 0;
     }
 
     #[inline(never)]
@@ -811,7 +833,11 @@ impl Vm {
         let times = self.cpu / self.every;
         self.cpu %= self.every;
         self.settled = self.cpu;
-        (0..times).try_for_each(|_| env.check_interrupt())
+        self.ask_at = self.every;
+        match times {
+            0 => env.check_after(0),
+            _ => (0..times).try_for_each(|_| env.check_interrupt()),
+        }
     }
 
     /// Brings the counters up to now.

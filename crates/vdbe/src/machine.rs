@@ -120,6 +120,8 @@ pub struct Vm {
     pub(crate) settled: u32,
     /// At how many of them to ask whether to stop.
     pub(crate) every: u32,
+    /// Counted so far when it is asked next: `every`, or less once somebody has said so.
+    pub(crate) ask_at: u32,
     /// AUTOINCREMENT's largest rowids, by number less one: of the run, so that triggers share them.
     pub(crate) sequences: Vec<i64>,
     /// Trees that sub-programs may not write to for now.
@@ -187,6 +189,7 @@ impl Vm {
             cpu: 0,
             settled: 0,
             every: crate::exec::CHECK_EVERY,
+            ask_at: crate::exec::CHECK_EVERY,
             sequences: Vec::new(),
             locked: Vec::new(),
             announces: false,

@@ -1,4 +1,5 @@
-/* Names of files with what VFSes find in them; codes in full from the beginning; a query that is interrupted between its rows. */
+/* Names of files with what VFSes find in them; codes in full from the beginning; statements that are interrupted between their rows,
+   by a function of the program, and by a progress handler that comes while they run. */
 #include "common.h"
 
 static const char *base(const char *name) {
@@ -18,6 +19,13 @@ static void show(const char *what, const char *name) {
 static void interrupt(sqlite3_context *c, int n, sqlite3_value **v) {
   sqlite3_interrupt(sqlite3_context_db_handle(c));
   sqlite3_result_int(c, 1);
+}
+
+static int asked;
+
+static int progress(void *p) {
+  asked = 1;
+  return 0;
 }
 
 int main(int argc, char **argv) {
@@ -52,6 +60,18 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 3; i++) printf("step %d\n", sqlite3_step(s));
   printf("finalize %d\n", sqlite3_finalize(s));
   run(db, "SELECT 'goes on'");
+  run(db, "CREATE TABLE numbers(n)");
+  run(db, "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r WHERE n<50) INSERT INTO numbers SELECT n FROM r");
+  const char *short_ones[] = {"CREATE TABLE copy AS SELECT interrupt() AS i FROM numbers", "INSERT INTO numbers SELECT interrupt() FROM numbers",
+                              "UPDATE numbers SET n=interrupt()", "SELECT sum(interrupt()) FROM numbers"};
+  for (int i = 0; i < 4; i++) printf("%s: %d\n", short_ones[i], sqlite3_exec(db, short_ones[i], 0, 0, 0));
+  run(db, "SELECT count(*), sum(n) FROM numbers");
+  sqlite3_prepare_v2(db, "SELECT n FROM numbers", -1, &s, 0);
+  sqlite3_step(s);
+  sqlite3_progress_handler(db, 1, progress, 0);
+  while (sqlite3_step(s) == SQLITE_ROW) {}
+  printf("a handler that came between rows: %d\n", asked);
+  sqlite3_finalize(s);
   sqlite3_close(db);
   return 0;
 }

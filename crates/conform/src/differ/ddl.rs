@@ -268,7 +268,7 @@ impl Gen<'_> {
         let name = self.name("trg");
         let views: Vec<Table> =
             self.model.tables.iter().filter(|t| t.view && t.schema == "main").cloned().collect();
-        let instead = !views.is_empty() && self.rng.chance(25);
+        let instead = !views.is_empty() && self.rng.chance(if self.features.alter { 50 } else { 25 });
         let t = if instead { self.rng.pick(&views).clone() } else { self.base_table()? };
         let event = self.rng.below(3);
         let columns: Vec<String> = t.columns.iter().map(|c| quote(&c.name)).collect();
@@ -332,12 +332,12 @@ impl Gen<'_> {
                     })
                     .collect();
                 let policy = self.one(&["OR IGNORE ", "OR REPLACE ", "OR IGNORE "]);
-                format!(
-                    "INSERT {policy}INTO {}({}) VALUES ({})",
-                    quote(&t.name),
-                    names.join(", "),
-                    values.join(", ")
-                )
+                // Without their names, these may be too few later on.
+                let names = match self.features.alter && self.rng.chance(40) {
+                    true => String::new(),
+                    false => format!("({})", names.join(", ")),
+                };
+                format!("INSERT {policy}INTO {}{names} VALUES ({})", quote(&t.name), values.join(", "))
             }
             5..=6 if !all.is_empty() => {
                 let c = self.rng.pick(&all).clone();

@@ -206,7 +206,7 @@ fn statement(g: &mut Gen<'_>, step: usize, autocommit: bool) -> Option<Stmt> {
         1,  // attach, detach
         2,  // explain query plan
         1,  // mistakes
-        if g.features.alter { 2 } else { 0 },
+        if g.features.alter { 5 } else { 0 },
     ];
     Some(match g.rng.weighted(weights.iter().copied()) {
         0 => {
@@ -269,6 +269,9 @@ fn transaction(g: &mut Gen<'_>, autocommit: bool) -> Stmt {
             95..=96 => plain("commit", "COMMIT".into()),
             _ => plain("release", "RELEASE s1".into()),
         };
+    }
+    if g.features.foreign_keys && g.rng.chance(40) {
+        return plain("pragma", "PRAGMA defer_foreign_keys = 1".into());
     }
     match r {
         0..=19 => plain("commit", g.one(&["COMMIT", "END"])),

@@ -4,7 +4,7 @@ use super::text::{Edit, unquoted};
 use crate::binding::with_env;
 use crate::connection::Connection;
 use iolite_base::{Error, Result};
-use iolite_plan::bind::{Binder, NameUse, TriggerScope};
+use iolite_plan::bind::{Binder, Env, NameUse, TriggerScope};
 use iolite_sql::ast::{self, ColumnConstraintKind, Span, Stmt, TriggerEvent};
 use iolite_sql::print::{quote_name, quote_text};
 
@@ -53,14 +53,30 @@ pub(super) fn single_quotes(sql: &str, quoted: Vec<Span>) -> Vec<Edit> {
     quoted.into_iter().map(single).collect()
 }
 
+/// What words in double quotes are that name nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quotes {
+    /// Texts, where the connection has them so.
+    Texts,
+    /// Names: all texts have got single quotes, and what has none named a column that is gone.
+    Names,
+}
+
+/// Whether what is wrong with the schema does not matter: who may write into it may have written anything.
+pub(super) fn forgives(c: &Connection) -> bool {
+    c.0.settings.writable_schema() && !c.0.settings.defensive()
+}
+
 /// Binds a definition, and answers where names of tables and columns stand in it, and texts in double quotes.
 pub(super) fn bind_definition(
     c: &Connection,
     db: usize,
     row: &SchemaRow,
+    quotes: Quotes,
 ) -> Result<(Vec<NameUse>, Vec<Span>)> {
     let parsed = iolite_sql::parse_stmt(&row.sql)?;
     with_env(c, |env| {
+        let env = &Env { quoted_strings: env.quoted_strings && quotes == Quotes::Texts, ..*env };
         let mut b = Binder::new(env, &row.sql);
         b.log = Some(Vec::new());
         match &parsed.stmt {
@@ -109,19 +125,15 @@ pub(super) fn bind_definition(
                 let Some((table_db, t)) = found else {
                     return Err(Error::sql(format!("no such table: main.{}", tr.table.name.text)));
                 };
-                let scope = || TriggerScope {
-                    table: t.clone(),
+                // What a view's own text names belongs to the view.
+                let rows = Binder::new(env, &row.sql).trigger_rows(table_db, &t)?;
+                b.trigger = Some(TriggerScope {
+                    table: rows,
                     old: !matches!(tr.event, TriggerEvent::Insert),
                     new: !matches!(tr.event, TriggerEvent::Delete),
                     db,
                     table_db,
-                };
-                // The rows of a trigger on a view have the view's columns, which only binding the view tells; its
-                // statements are bound when it fires.
-                if t.is_view() {
-                    return Ok((b.log.take().unwrap_or_default(), b.quoted));
-                }
-                b.trigger = Some(scope());
+                });
                 if let Some(w) = &tr.when {
                     b.expr(w)?;
                 }

@@ -1,7 +1,7 @@
 //! RENAME TABLE and RENAME COLUMN: the places where a name stands, in all definitions, are rewritten.
 
 use super::Job;
-use super::definitions::{SchemaRow, bind_definition, schema_rows, single_quotes};
+use super::definitions::{Quotes, SchemaRow, bind_definition, forgives, schema_rows, single_quotes};
 use super::text::{Edit, apply};
 use crate::connection::Connection;
 use iolite_base::{Error, Result};
@@ -41,9 +41,18 @@ impl Job {
         for db in [self.db, 1] {
             let mut changes = Vec::new();
             for row in schema_rows(c, db)? {
-                let (uses, quoted) = bind_definition(c, db, &row).map_err(|e| {
-                    Error::sql(format!("error in {} {}: {}", row.kind, row.name, e.message()))
-                })?;
+                let (uses, quoted) = match bind_definition(c, db, &row, Quotes::Texts) {
+                    Err(_) if forgives(c) => continue,
+                    Err(e) => {
+                        return Err(Error::sql(format!(
+                            "error in {} {}: {}",
+                            row.kind,
+                            row.name,
+                            e.message()
+                        )));
+                    }
+                    Ok(bound) => bound,
+                };
                 let mut edits = single_quotes(&row.sql, quoted);
                 let renamed = uses
                     .iter()
@@ -60,7 +69,7 @@ impl Job {
                 break;
             }
         }
-        self.settle(c, "after rename")
+        self.settle(c, "after rename", Quotes::Names)
     }
 
     /// Places where a column is named by the definition itself: its own, keys, foreign keys, UPDATE OF.
@@ -141,8 +150,9 @@ impl Job {
             let mut changes = Vec::new();
             for row in schema_rows(c, db)? {
                 let legacy = c.0.settings.legacy_alter_table();
-                let uses = match bind_definition(c, db, &row) {
+                let uses = match bind_definition(c, db, &row, Quotes::Texts) {
                     _ if legacy => Vec::new(),
+                    Err(_) if forgives(c) => Vec::new(),
                     Ok((u, _)) => u,
                     Err(e) => {
                         return Err(Error::sql(format!(
@@ -217,6 +227,6 @@ impl Job {
             // Views and triggers are left as they are, whatever they mean now.
             return self.reload(c);
         }
-        self.settle(c, "after rename")
+        self.settle(c, "after rename", Quotes::Texts)
     }
 }

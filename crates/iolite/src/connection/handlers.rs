@@ -77,6 +77,12 @@ impl Connection {
         *self.0.progress.borrow_mut() = f;
     }
 
+    /// Whether what names a collating sequence that nobody has registered fails, so that somebody can be asked for it. Otherwise only
+    /// what compares by it does.
+    pub fn ask_for_collations(&self, on: bool) {
+        self.0.collations_asked_for.set(on);
+    }
+
     /// Calls `f` before each commit; `true` turns it into a rollback.
     pub fn commit_hook(&self, f: Option<Rc<dyn Fn() -> bool>>) {
         self.0.txn.set_commit_hook(f);

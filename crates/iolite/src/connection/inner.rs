@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     pub progress: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     /// Who lists the statements that were prepared on it.
     pub statements: RefCell<Option<Rc<dyn StatementList>>>,
+    /// Somebody is asked for collating sequences that are missing: what names one fails at first.
+    pub collations_asked_for: Cell<bool>,
     /// Told of what may be a mistake.
     pub log: Cell<Option<super::Log>>,
     /// At how many instructions of a program it is asked; 0: as often as is good.

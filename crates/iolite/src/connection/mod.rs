@@ -151,6 +151,7 @@ impl Connection {
             progress: RefCell::new(None),
             statements: RefCell::new(None),
             log: Cell::new(None),
+            collations_asked_for: Cell::new(false),
             progress_every: Cell::new(0),
             uncounted: Cell::new(0),
             update_hook: RefCell::new(None),

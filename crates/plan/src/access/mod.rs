@@ -93,6 +93,13 @@ pub struct IndexInfoBound {
     filter: Vec<Expr>,
 }
 
+impl IndexInfoBound {
+    /// Whether it can be read: the collating sequences that it is sorted by are there.
+    fn is_ordered(&self) -> bool {
+        !self.key.fields.iter().any(|f| f.coll.is_missing())
+    }
+}
+
 /// The order that a query wants its rows in.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
@@ -256,6 +263,9 @@ impl Accesses<'_> {
                     continue;
                 }
                 let info = self.index_info(i, table, index)?;
+                if forced.is_none() && !info.is_ordered() {
+                    continue;
+                }
                 self.index(i, table, &info, terms, out);
                 if only_one_row(out) {
                     return Ok(());
@@ -302,6 +312,7 @@ impl Accesses<'_> {
             exprs = vec![None; index.columns.len()];
             let mut b = Binder::new(self.env, "");
             b.ask_nobody();
+            b.carried = true;
             let id = self.sources[i].id;
             for (n, c) in index.columns.iter().enumerate() {
                 if let ColumnSource::Expr(e) = &c.source {
@@ -583,6 +594,9 @@ impl Accesses<'_> {
                         continue;
                     }
                     let info = self.index_info(i, table, index)?;
+                    if !info.is_ordered() {
+                        continue;
+                    }
                     sub.index(i, table, &info, arm, &mut cands);
                 }
                 cands.retain(|c| !matches!(c.access, Access::IndexScan { .. } | Access::Scan { .. }));

@@ -196,7 +196,7 @@ impl Binder<'_> {
             A::Case { base, arms, otherwise } => self.case(base.as_deref(), arms, otherwise.as_deref())?,
             A::Cast(a, ty) => Expr::Cast(self.boxed(a)?, cast_affinity(&ty.text)),
             A::Collate(a, name) => {
-                let coll = self.collation(&name.text).map_err(Error::nowhere)?;
+                let coll = self.named_collation(&name.text).map_err(Error::nowhere)?;
                 let inner = self.any_expr(a)?;
                 if width(&inner) != 1 {
                     return Err(Error::sql("row value misused"));

@@ -61,6 +61,8 @@ pub struct Env<'a> {
     pub recursive_triggers: bool,
     /// `PRAGMA foreign_keys`.
     pub foreign_keys: bool,
+    /// `PRAGMA defer_foreign_keys`, where that matters to what is compiled.
+    pub defers_keys: bool,
     /// Whether foreign keys have actions; otherwise all are as if `NO ACTION`.
     pub key_actions: bool,
     /// `PRAGMA ignore_check_constraints`.
@@ -75,6 +77,8 @@ pub struct Env<'a> {
     pub own: bool,
     /// Virtual tables may be named.
     pub virtual_tables: bool,
+    /// A collating sequence that is missing may be named where nothing is compared by it; who compiles looks whether the program does.
+    pub missing_collations: bool,
     /// Is asked for what the statement does; nobody for the engine's own.
     pub authorizer: Option<&'a dyn iolite_ext::Authorizer>,
     /// Tables in which modules keep what belongs to theirs may not be changed.
@@ -139,6 +143,8 @@ pub struct Binder<'a> {
     pub restriction: Restriction,
     /// What is bound stands in the schema of a database, which somebody else may have written, and not in the statement.
     stored: bool,
+    /// What is bound is carried by a table that is there already: a function that nobody has registered is a matter of who calls it.
+    pub(crate) carried: bool,
     /// The result becomes a table, whose columns no PRAGMA names otherwise.
     pub named_for_good: bool,
     /// The trigger whose body is being bound.
@@ -294,6 +300,7 @@ impl<'a> Binder<'a> {
             databases: 0,
             restriction: Restriction::None,
             stored: false,
+            carried: false,
             named_for_good: false,
             trigger: None,
             views: Vec::new(),
@@ -345,11 +352,15 @@ impl<'a> Binder<'a> {
         self.selects
     }
 
+    /// As [`Binder::collation`], where it is not clear yet whether anything is compared by it.
+    pub(crate) fn named_collation(&self, name: &str) -> Result<Collation> {
+        let found = self.collation(name);
+        if self.env.missing_collations { found.or_else(|_| Ok(Collation::missing(name))) } else { found }
+    }
+
     /// The collating sequence with this name.
     pub fn collation(&self, name: &str) -> Result<Collation> {
-        self.env.registry.collation(name, self.env.encoding).ok_or_else(|| {
-            Error::new(Code::ErrorMissingCollseq, format!("no such collation sequence: {name}"))
-        })
+        self.env.registry.collation(name, self.env.encoding).ok_or_else(|| missing_collation(name))
     }
 
     /// BINARY, as this database's encoding has it.
@@ -364,7 +375,7 @@ impl<'a> Binder<'a> {
     /// The collating sequence of a table's column.
     pub fn column_collation(&self, t: &Table, column: usize) -> Result<Collation> {
         match &t.columns[column].collation {
-            Some(name) => self.collation(name),
+            Some(name) => self.named_collation(name),
             None => Ok(self.binary()),
         }
     }
@@ -404,6 +415,7 @@ impl<'a> Binder<'a> {
             databases: self.databases,
             restriction: Restriction::None,
             stored: false,
+            carried: false,
             named_for_good: false,
             trigger: None,
             views: std::mem::take(&mut self.views),
@@ -445,6 +457,11 @@ impl<'a> Binder<'a> {
     }
 }
 
+/// The complaint about a collating sequence that nobody has registered.
+pub fn missing_collation(name: &str) -> Error {
+    Error::new(Code::ErrorMissingCollseq, format!("no such collation sequence: {name}"))
+}
+
 /// The key description of an index.
 pub fn index_key(env: &Env<'_>, t: &Table, index: &iolite_catalog::Index) -> Result<Rc<KeyInfo>> {
     if let Some(key) = index.key.get().filter(|k| k.enc == env.encoding) {
@@ -468,9 +485,11 @@ fn make_index_key(env: &Env<'_>, t: &Table, index: &iolite_catalog::Index) -> Re
     for c in &index.columns[..n] {
         let coll = match &c.collation {
             None => binary.clone(),
-            Some(name) => env.registry.collation(name, env.encoding).ok_or_else(|| {
-                Error::new(Code::ErrorMissingCollseq, format!("no such collation sequence: {name}"))
-            })?,
+            Some(name) => match env.registry.collation(name, env.encoding) {
+                Some(c) => c,
+                None if env.missing_collations => Collation::missing(name),
+                None => return Err(missing_collation(name)),
+            },
         };
         fields.push(KeyField { coll, desc: c.desc, nulls_large: false });
     }

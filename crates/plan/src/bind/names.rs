@@ -344,7 +344,10 @@ impl Binder<'_> {
             }));
         }
         if self.restriction == Restriction::Default && !self.env.registry.has_function(&name.text) {
-            return Err(Error::sql(format!("unknown function: {}()", name.text)));
+            return Err(iolite_ext::Function::unknown_error(&name.text));
+        }
+        if self.carried && !self.env.registry.has_function(&name.text) {
+            return Ok(Rc::new(iolite_ext::Function::unknown(&name.text)));
         }
         Err(if self.env.registry.has_function(&name.text) {
             Error::sql(format!("wrong number of arguments to function {}()", name.text)).at(name.span.start)

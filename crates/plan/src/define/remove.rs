@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 impl Compiler<'_> {
     /// The rows of a table that is dropped are deleted one by one where foreign keys care: where others refer to it, or
-    /// violations of its own deferred keys may go with it. No triggers fire but those that keys ask for.
+    /// violations of its own keys that are deferred may go with it. No triggers fire but those that keys ask for.
     pub(super) fn empty_for_keys(
         &mut self,
         b: &mut Binder<'_>,
@@ -28,7 +28,7 @@ impl Compiler<'_> {
         let Some((db, t)) = self.env.catalog.table(schema, &q.name.text) else { return Ok(Vec::new()) };
         let refers = |c: &Rc<Table>| c.foreign_keys.iter().any(|f| same_name(&f.parent, &t.name));
         let referred = self.env.catalog.schemas[db].tables().any(refers);
-        let deferred = t.foreign_keys.iter().any(|f| f.deferred);
+        let deferred = t.foreign_keys.iter().any(|f| f.deferred || self.env.defers_keys);
         if t.is_view() || !referred && !deferred {
             return Ok(Vec::new());
         }

@@ -114,7 +114,8 @@ impl Compiler<'_> {
         if was {
             for test in t.keys.parents.iter().filter(|x| changes(&x.columns)) {
                 if let Some(trigger) = self.key_trigger(t, test, updates)? {
-                    out.push(RowAction::Key(self.trigger(t, t.db, &trigger, None)?));
+                    let restricts = test.action(updates) == ForeignKeyAction::Restrict;
+                    out.push(RowAction::Key { trigger: self.trigger(t, t.db, &trigger, None)?, restricts });
                 }
             }
         }

@@ -266,7 +266,9 @@ impl Printer {
         for a in list {
             match a {
                 RowAction::Trigger(k) => self.line(format_args!("{when}: trigger {k}")),
-                RowAction::Key(k) => self.line(format_args!("{when}: foreign key's trigger {k}")),
+                RowAction::Key { trigger, .. } => {
+                    self.line(format_args!("{when}: foreign key's trigger {trigger}"))
+                }
                 RowAction::Count { role, key, row, adds, .. } => {
                     let (role, row) = (format!("{role:?}").to_lowercase(), format!("{row:?}").to_lowercase());
                     let sign = if *adds { "add" } else { "take off" };

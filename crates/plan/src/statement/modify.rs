@@ -253,7 +253,12 @@ pub enum RowAction {
     /// A trigger, by its number in [`super::StatementPlan::triggers`].
     Trigger(usize),
     /// The action of a foreign key: a trigger that may always call itself.
-    Key(usize),
+    Key {
+        /// Its number in [`super::StatementPlan::triggers`].
+        trigger: usize,
+        /// It refuses what violates the key at once: not where `PRAGMA defer_foreign_keys` has them all deferred.
+        restricts: bool,
+    },
     /// Violations of a foreign key are counted.
     Count {
         /// As what the row is asked about.

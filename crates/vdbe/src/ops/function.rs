@@ -79,5 +79,9 @@ fn call_any(vm: &mut Vm, i: &Insn, f: &FunctionCall, recoded: bool, env: &dyn En
     if let Some(a) = vm.f.aux.get_mut(f.site) {
         *a = aux;
     }
+    // A call may take as long as thousands of instructions: an interrupt is looked for behind each.
+    if matches!(f.function.imp, Implementation::User(_)) && env.check_after(0).is_err() {
+        vm.ask_soon();
+    }
     out
 }
