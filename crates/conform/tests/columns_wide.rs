@@ -59,7 +59,7 @@ fn r_small(id: u64) -> u64 {
     id * 31 % 17
 }
 
-const KEYS: [&str; 42] = [
+const KEYS: [&str; 43] = [
     "h",
     "v",
     "small",
@@ -99,13 +99,14 @@ const KEYS: [&str; 42] = [
     "abs(small - some)",
     "max(small, some, id % 50)",
     "min(v, small)",
+    "abs(r * -1)",
     "length(h)",
     "small > r",
     "CASE WHEN r > 30 THEN small WHEN some < 500 THEN id % 3 END",
 ];
 
 fn aggregates(r: &mut Rng) -> String {
-    match r.below(29) {
+    match r.below(30) {
         24 => {
             "min(1), max('x'), sum(3), avg(2.5), count(7), max(1.5), min(NULL), sum('5'), total(NULL)".into()
         }
@@ -133,6 +134,7 @@ fn aggregates(r: &mut Rng) -> String {
         26 => "sum(CASE WHEN small > 3 THEN some END), max(CASE WHEN r > 9 THEN small ELSE NULL END)".into(),
         27 => "min(abs(small - some)), sum(max(small, some)), total(min(id, small, 7)), sum(length(some))"
             .into(),
+        29 => "sum(abs(r - 40)), max(abs(r)), min(abs(h / 2)), sum(max(r, small)), total(abs(x))".into(),
         28 => "avg(CASE WHEN u = '' THEN 1 WHEN r IS NULL THEN -2 ELSE small END)".into(),
         22 => "group_concat(DISTINCT u)".into(),
         _ => "sum(some), count(small)".into(),

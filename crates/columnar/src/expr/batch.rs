@@ -260,6 +260,11 @@ impl Reals {
                     out.values.push(v.unwrap_or(0.0));
                 });
             }
+            Ex::Call { args, .. } if is_real(ex, s) => {
+                Reals::of(&args[0], b, s, out)?;
+                // As the scalar code does: a zero keeps its sign.
+                out.values.iter_mut().for_each(|v| *v = if *v < 0.0 { -*v } else { *v });
+            }
             Ex::Binary(op, x, y) if is_real(ex, s) => {
                 Reals::of(x, b, s, out)?;
                 let mut other = Reals::default();
@@ -304,7 +309,7 @@ fn real_at(c: &crate::store::chunk::Chunk, i: usize) -> Option<f64> {
     }
 }
 
-/// Whether the values of an expression are reals or NULL, and computed by nothing but the four operations.
+/// Whether the values of an expression are reals or NULL, and computed by nothing but the four operations and `abs`.
 pub(crate) fn is_real(ex: &Ex, s: &Scope<'_>) -> bool {
     match ex {
         Ex::Const(Value::Real(_)) => true,
@@ -316,6 +321,10 @@ pub(crate) fn is_real(ex: &Ex, s: &Scope<'_>) -> bool {
             let int = |e: &Ex| int_bounds(e, s.cols, s.places, &|t| s.left[t]).is_some();
             is_real(a, s) && (is_real(b, s) || int(b)) || is_real(b, s) && int(a)
         }
+        Ex::Call { function, args, .. } => match &args[..] {
+            [a] => function.name.eq_ignore_ascii_case("abs") && is_real(a, s),
+            _ => false,
+        },
         _ => false,
     }
 }

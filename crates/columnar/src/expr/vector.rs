@@ -159,7 +159,7 @@ fn is_time(t: &[u8]) -> bool {
 
 /// Whether calls of a function may be computed for a block at once: [`Node::of`] says which.
 pub(crate) fn is_kernel(name: &str) -> bool {
-    const KERNELS: [&str; 5] = ["length", "substr", "substring", "instr", "strftime"];
+    const KERNELS: [&str; 8] = ["length", "substr", "substring", "instr", "strftime", "abs", "min", "max"];
     KERNELS.iter().any(|k| name.eq_ignore_ascii_case(k))
 }
 
