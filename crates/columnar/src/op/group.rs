@@ -83,6 +83,11 @@ impl Found {
         self.numbers.as_ref()?.value(n, self.packed.get(group))
     }
 
+    /// Whether it matters which row a group's keys are taken from.
+    pub fn have_both_zeros(&self) -> bool {
+        self.numbers.as_ref().is_some_and(Numbers::have_both_zeros)
+    }
+
     /// Whether key `n` is an integer or NULL in all groups.
     pub fn is_int(&self, n: usize) -> bool {
         self.numbers.as_ref().is_some_and(|numbers| numbers.sorted_bits(n).is_some())

@@ -50,6 +50,23 @@ struct RealIds {
     keys: Vec<u64>,
     /// Zeros of both signs are one.
     one_zero: bool,
+    /// Which signs zeros have had.
+    signs: Signs,
+}
+
+/// Whether there has been a zero without a sign, and one with it.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Signs(bool, bool);
+
+impl Signs {
+    fn take(&mut self, values: &[f64]) {
+        self.0 |= values.iter().fold(false, |any, r| any | (r.to_bits() == 0));
+        self.1 |= values.iter().fold(false, |any, r| any | (r.to_bits() == 1 << 63));
+    }
+
+    fn are_both(self) -> bool {
+        self.0 && self.1
+    }
 }
 
 impl RealIds {
@@ -57,7 +74,8 @@ impl RealIds {
     const NULL: u64 = u64::MAX;
 
     fn new(one_zero: bool) -> RealIds {
-        RealIds { table: KeyTable::new(), values: Vec::new(), null: None, keys: Vec::new(), one_zero }
+        let (table, values, keys) = (KeyTable::new(), Vec::new(), Vec::new());
+        RealIds { table, values, null: None, keys, one_zero, signs: Signs::default() }
     }
 
     /// The numbers of some values.
@@ -66,7 +84,10 @@ impl RealIds {
         alloc::reserve(&mut self.keys, v.values.len())?;
         match self.one_zero {
             // A sum of zeros is zero: -0.0 becomes 0.0, and nothing else changes.
-            true => self.keys.extend(v.values.iter().map(|r| (r + 0.0).to_bits())),
+            true => {
+                self.signs.take(&v.values);
+                self.keys.extend(v.values.iter().map(|r| (r + 0.0).to_bits()));
+            }
             false => self.keys.extend(v.values.iter().map(|r| r.to_bits())),
         }
         for (key, _) in self.keys.iter_mut().zip(&v.nulls).filter(|(_, null)| **null) {
@@ -89,8 +110,13 @@ impl RealIds {
         Ok(())
     }
 
-    fn value(&self, number: u32) -> Field<'_> {
-        if self.null == Some(number) { Field::Null } else { Field::Real(self.values[number as usize]) }
+    /// The value that a number stands for; `None`: one of the two zeros.
+    fn value(&self, number: u32) -> Option<Field<'_>> {
+        if self.null == Some(number) {
+            return Some(Field::Null);
+        }
+        let value = self.values[number as usize];
+        (value != 0.0 || !self.signs.are_both()).then_some(Field::Real(value))
     }
 
     fn bytes(&self) -> usize {
@@ -184,7 +210,7 @@ impl Numbers {
             Part::Any { interner, .. } | Part::Few { interner, .. } | Part::OfReal { interner, .. } => {
                 Some(interner.value(number as u32))
             }
-            Part::Real { ids, .. } => Some(ids.value(number as u32)),
+            Part::Real { ids, .. } => ids.value(number as u32),
             Part::Code { .. } => None,
         }
     }
@@ -196,6 +222,11 @@ impl Numbers {
             (Part::Int { nulls, .. }, behind, bits) => Some((behind, bits, *nulls)),
             _ => None,
         }
+    }
+
+    /// Whether zeros of both signs, which are one key, have been met.
+    pub fn have_both_zeros(&self) -> bool {
+        self.parts.iter().any(|p| matches!(&p.0, Part::Real { ids, .. } if ids.signs.are_both()))
     }
 
     /// Whether these expressions tell all numbers apart.

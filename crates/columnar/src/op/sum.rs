@@ -48,7 +48,7 @@ impl RealSum {
     }
 
     pub fn value(&self) -> f64 {
-        if self.error.is_nan() { self.sum } else { self.sum + self.error }
+        if self.error.is_finite() { self.sum + self.error } else { self.sum }
     }
 }
 

@@ -290,6 +290,10 @@ impl<'a> Pipeline<'a> {
             groups.states.check(&s)?;
         }
         let (found, states) = groups.split();
+        // Of the two zeros the one counts that the row which stands for the group has.
+        if found.have_both_zeros() && (!q.in_order || q.aggs.iter().any(|a| a.is_extreme())) {
+            return Err(because("zeros of two signs among keys"));
+        }
         let groups = Groups { found, states: RefCell::new(states) };
         let kept = self.having(&groups, n, &s)?;
         let order = self.order(&groups, kept, one, &s)?;

@@ -6,6 +6,7 @@ use super::*;
 use iolite_bytecode::ColumnMeta;
 use iolite_sql::ast::Literal;
 use iolite_value::Affinity;
+use std::ops::Range;
 
 /// The names of the first columns of VALUES.
 const VALUE_NAMES: [&str; 12] = [
@@ -391,6 +392,7 @@ impl Binder<'_> {
             core.group_by.push(e);
         }
         self.top().phase = Phase::Groups;
+        let before_having = self.top().aggs.len();
         if let Some(h) = &q.having {
             // An aggregate in HAVING alone does not make one.
             if q.group_by.is_empty() && !self.top().has_agg {
@@ -403,6 +405,7 @@ impl Binder<'_> {
             core.having = Some(having?);
         }
         let grouped = self.top().has_agg || !q.group_by.is_empty();
+        let before_order = self.top().aggs.len();
         for (i, t) in order_by.iter().enumerate() {
             let term = self.order_by_term(i, t, core, columns)?;
             order.push(term);
@@ -411,6 +414,8 @@ impl Binder<'_> {
             let name = self.top().aggs.last().map_or("".into(), |a| a.function.name.clone());
             return Err(Error::sql(format!("misuse of aggregate: {name}()")));
         }
+        let having = before_having..before_order;
+        having_last(&mut self.top().aggs, having, order);
         let scope = self.top();
         core.aggregate = scope.has_agg || !q.group_by.is_empty();
         core.aggs = std::mem::take(&mut scope.aggs);
@@ -788,6 +793,29 @@ fn classes(e: &Expr) -> u8 {
         | Expr::Merged(inner) => classes(inner),
         _ => NUMBERS,
     }
+}
+
+/// Puts the aggregates that HAVING has brought behind those of ORDER BY: the last `min` or `max` of the list says which row stands
+/// for a group.
+fn having_last(aggs: &mut Vec<Agg>, having: Range<usize>, order: &[OrderTerm]) {
+    if having.is_empty() {
+        return;
+    }
+    let mut in_order = Vec::new();
+    for term in order {
+        term.expr.any(&mut |e| {
+            if let Expr::Agg(id, _) = e {
+                in_order.push(*id);
+            }
+            false
+        });
+    }
+    let place = |id| in_order.iter().position(|i| *i == id).unwrap_or(usize::MAX);
+    // Of those that no term of ORDER BY names, what came with HAVING comes last.
+    let late = aggs.split_off(having.start).into_iter().enumerate();
+    let mut all: Vec<_> = late.map(|(i, a)| (place(a.id), i < having.len(), a)).collect();
+    all.sort_by_key(|(place, own, _)| (*place, *own));
+    aggs.extend(all.into_iter().map(|(_, _, a)| a));
 }
 
 /// A term that is an integer constant: the number of a result column.
