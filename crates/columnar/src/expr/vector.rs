@@ -390,9 +390,7 @@ impl Node {
             }
         })
     }
-}
 
-impl Node {
     /// The values of an expression for which [`bounds`] vouches, or of a constant NULL.
     pub fn ints(&self, b: &Batch<'_>, s: &Scope<'_>) -> Result<Ints> {
         let n = b.outer.len();
@@ -529,7 +527,7 @@ pub(crate) fn bounds(ex: &Ex, s: &Scope<'_>) -> Option<(i64, i64, bool)> {
             Some((0, 1, null(&c.lhs) || null(&c.rhs)))
         }
         Ex::Case { base: None, arms, otherwise } => {
-            let mut all: Option<(i64, i64, bool)> = None;
+            let mut all: Option<(i64, i64)> = None;
             let mut null = otherwise.is_none();
             for e in arms.iter().map(|a| &a.1).chain(otherwise.as_deref()) {
                 if matches!(e, Ex::Const(Value::Null)) {
@@ -538,9 +536,9 @@ pub(crate) fn bounds(ex: &Ex, s: &Scope<'_>) -> Option<(i64, i64, bool)> {
                 }
                 let (lo, hi, n) = bounds(e, s)?;
                 null |= n;
-                all = Some(all.map_or((lo, hi, n), |(a, b, _)| (a.min(lo), b.max(hi), n)));
+                all = Some(all.map_or((lo, hi), |(a, b)| (a.min(lo), b.max(hi))));
             }
-            let (lo, hi, _) = all?;
+            let (lo, hi) = all?;
             // A place of NULL holds zero.
             Some(if null { (lo.min(0), hi.max(0), true) } else { (lo, hi, false) })
         }

@@ -93,7 +93,8 @@ impl Found {
         self.numbers.as_ref().is_some_and(|numbers| numbers.sorted_bits(n).is_some())
     }
 
-    /// Sorts groups by one number for each that is packed from all terms. `None`: they do not fit, or do not tell all groups apart.
+    /// Sorts groups by one number for each that is packed from all terms. `None`: they do not fit, do not tell all groups apart, or there
+    /// is no room.
     pub fn sorted(
         &self,
         list: &[u32],
@@ -104,7 +105,8 @@ impl Found {
         let keys_of = |terms: &[(Term<'_>, &KeyField)]| -> Vec<usize> {
             terms.iter().filter_map(|t| if let Term::Key(n) = t.0 { Some(n) } else { None }).collect()
         };
-        if !numbers.are_all(&keys_of(terms)) {
+        // The sort has a copy beside the list.
+        if !numbers.are_all(&keys_of(terms)) || !within(2 * list.len() * size_of::<(u64, u32)>()) {
             return Ok(None);
         }
         let mut at: Vec<(u64, u32)> = listed(list.iter().map(|g| (0, *g)))?;

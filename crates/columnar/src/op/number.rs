@@ -145,6 +145,18 @@ fn calls(ex: &Ex) -> bool {
     any
 }
 
+impl Part {
+    /// What has given it its numbers, where that is an interner.
+    fn interner(&self) -> Option<&Interner> {
+        match self {
+            Part::Any { interner, .. } | Part::Few { interner, .. } | Part::OfReal { interner, .. } => {
+                Some(interner)
+            }
+            Part::Int { .. } | Part::Code { .. } | Part::Real { .. } => None,
+        }
+    }
+}
+
 impl Numbers {
     /// Of some expressions with their collating sequences.
     pub fn new(list: &[Ex], colls: &[Collation], s: &Scope<'_>) -> Result<Numbers> {
@@ -185,10 +197,7 @@ impl Numbers {
 
     /// Whether the numbers are 0, 1, 2, ... in the order in which they are first met.
     pub fn are_ids(&self) -> bool {
-        matches!(
-            self.parts[..],
-            [(Part::Any { .. } | Part::Few { .. } | Part::Real { .. } | Part::OfReal { .. }, _)]
-        )
+        matches!(&self.parts[..], [(p, _)] if p.interner().is_some() || matches!(p, Part::Real { .. }))
     }
 
     /// The part of expression `n`, and its bits' place.
@@ -207,11 +216,8 @@ impl Numbers {
             Part::Int { min, nulls, .. } => {
                 Some(Field::Int(min.wrapping_add(number.wrapping_sub(*nulls as u64) as i64)))
             }
-            Part::Any { interner, .. } | Part::Few { interner, .. } | Part::OfReal { interner, .. } => {
-                Some(interner.value(number as u32))
-            }
             Part::Real { ids, .. } => ids.value(number as u32),
-            Part::Code { .. } => None,
+            other => other.interner().map(|known| known.value(number as u32)),
         }
     }
 
@@ -236,12 +242,14 @@ impl Numbers {
 
     /// Memory held.
     pub fn bytes(&self) -> usize {
-        let of = |p: &Part| match p {
-            Part::Any { interner, by_code, .. } => interner.bytes() + by_code.len() * 4,
-            Part::Few { interner, map, .. } => interner.bytes() + map.len() * 4,
-            Part::Real { ids, .. } => ids.bytes(),
-            Part::OfReal { ids, interner, map, .. } => ids.bytes() + interner.bytes() + map.len() * 4,
-            _ => 0,
+        let of = |p: &Part| {
+            let beside = match p {
+                Part::Any { by_code: list, .. } | Part::Few { map: list, .. } => list.len() * 4,
+                Part::Real { ids, .. } => ids.bytes(),
+                Part::OfReal { ids, map, .. } => ids.bytes() + map.len() * 4,
+                Part::Int { .. } | Part::Code { .. } => 0,
+            };
+            beside + p.interner().map_or(0, Interner::bytes)
         };
         self.parts.iter().map(|p| of(&p.0)).sum()
     }
@@ -254,10 +262,8 @@ impl Numbers {
                 let (t, c) = s.places.at[*slot];
                 s.cols[t].loaded.dicts[c].find(Field::Null).map(u64::from)
             }
-            [
-                (Part::Any { interner, .. } | Part::Few { interner, .. } | Part::OfReal { interner, .. }, _),
-            ] => interner.null().map(u64::from),
             [(Part::Real { ids, .. }, _)] => ids.null.map(u64::from),
+            [(p, _)] => p.interner()?.null().map(u64::from),
             _ => None,
         }
     }
@@ -265,10 +271,8 @@ impl Numbers {
     /// How many different ones there have been; only where [`Numbers::are_ids`].
     pub fn count(&self) -> usize {
         match &self.parts[..] {
-            [
-                (Part::Any { interner, .. } | Part::Few { interner, .. } | Part::OfReal { interner, .. }, _),
-            ] => interner.len(),
             [(Part::Real { ids, .. }, _)] => ids.values.len(),
+            [(p, _)] => p.interner().map_or(0, Interner::len),
             _ => 0,
         }
     }

@@ -541,6 +541,33 @@ fn count(n: &mut [i64], rows: usize, at: &[u32], one: bool, here: impl Fn(usize)
     }
 }
 
+/// Adds a block's integers, by group.
+fn add(sum: &mut [i64], values: &[i64], at: &[u32], one: bool) {
+    match one {
+        true => sum[0] += values.iter().sum::<i64>(),
+        false => at.iter().zip(values).for_each(|(g, x)| sum[*g as usize] += x),
+    }
+}
+
+/// Takes the better ones of a block's numbers, by group; of equal ones the first stays.
+fn extremes<T: Copy + PartialOrd>(
+    (values, nulls): (&[T], &[bool]),
+    at: &[u32],
+    one: bool,
+    max: bool,
+    best: &mut [T],
+    seen: &mut [bool],
+) {
+    for (i, x) in values.iter().enumerate() {
+        let g = if one { 0 } else { at[i] as usize };
+        let null = nulls.get(i) == Some(&true);
+        if !null && (!seen[g] || if max { *x > best[g] } else { *x < best[g] }) {
+            best[g] = *x;
+            seen[g] = true;
+        }
+    }
+}
+
 impl<'a> State<'a> {
     fn push(&mut self, b: &Batch<'a>, at: &[u32], one: bool, s: &Scope<'_>) -> Result<()> {
         match self {
@@ -557,10 +584,7 @@ impl<'a> State<'a> {
                 let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
                 if v.nulls.is_empty() {
                     count(n, v.values.len(), at, one, |_| true);
-                    match one {
-                        true => sum[0] += v.values.iter().sum::<i64>(),
-                        false => at.iter().zip(&v.values).for_each(|(g, x)| sum[*g as usize] += x),
-                    }
+                    add(sum, &v.values, at, one);
                     return Ok(());
                 }
                 for (i, (x, null)) in v.values.iter().zip(&v.nulls).enumerate() {
@@ -572,10 +596,7 @@ impl<'a> State<'a> {
             }
             State::Ints { node, sum } => {
                 let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
-                match one {
-                    true => sum[0] += v.values.iter().sum::<i64>(),
-                    false => at.iter().zip(&v.values).for_each(|(g, x)| sum[*g as usize] += x),
-                }
+                add(sum, &v.values, at, one);
             }
             State::Reals { ex, sums } => {
                 let Vector::Reals(v) = ex.values(b, s)? else { return Err(Code::Internal.into()) };
@@ -618,25 +639,11 @@ impl<'a> State<'a> {
                     }
                 }
                 let Vector::Ints(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
-                for (i, x) in v.values.iter().enumerate() {
-                    let g = if one { 0 } else { at[i] as usize };
-                    let null = v.nulls.get(i) == Some(&true);
-                    if !null && (!seen[g] || if *max { *x > best[g] } else { *x < best[g] }) {
-                        best[g] = *x;
-                        seen[g] = true;
-                    }
-                }
+                extremes((&v.values, &v.nulls), at, one, *max, best, seen);
             }
             State::BestReal { node, best, seen, max } => {
                 let Vector::Reals(v) = node.values(b, s)? else { return Err(Code::Internal.into()) };
-                for (i, x) in v.values.iter().enumerate() {
-                    let g = if one { 0 } else { at[i] as usize };
-                    let null = v.nulls.get(i) == Some(&true);
-                    if !null && (!seen[g] || if *max { *x > best[g] } else { *x < best[g] }) {
-                        best[g] = *x;
-                        seen[g] = true;
-                    }
-                }
+                extremes((&v.values, &v.nulls), at, one, *max, best, seen);
             }
             State::Best { slot, best, rows, max, met } => {
                 let start = b.cols[0].loaded.parts[b.part].start as u32;

@@ -73,23 +73,12 @@ impl<'a> Top<'a> {
     #[inline]
     pub fn is_behind(&self, first: &Vector<'_>, i: usize) -> bool {
         let desc = self.fields[0].desc;
-        match (first, self.worst.first().map(Cell::field)) {
-            (Vector::Ints(v), Some(Field::Int(w))) if v.nulls.get(i) != Some(&true) => {
-                if desc {
-                    v.values[i] < w
-                } else {
-                    v.values[i] > w
-                }
-            }
-            (Vector::Reals(v), Some(Field::Real(w))) if v.nulls.get(i) != Some(&true) => {
-                if desc {
-                    v.values[i] < w
-                } else {
-                    v.values[i] > w
-                }
-            }
-            _ => false,
-        }
+        let (nulls, order) = match (first, self.worst.first().map(Cell::field)) {
+            (Vector::Ints(v), Some(Field::Int(w))) => (&v.nulls, v.values[i].partial_cmp(&w)),
+            (Vector::Reals(v), Some(Field::Real(w))) => (&v.nulls, v.values[i].partial_cmp(&w)),
+            _ => return false,
+        };
+        nulls.get(i) != Some(&true) && order == Some(if desc { Ordering::Less } else { Ordering::Greater })
     }
 
     /// Offers a row, whose values `cell` makes one by one as they are needed.
