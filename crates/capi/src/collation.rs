@@ -164,7 +164,12 @@ pub(crate) enum Needed {
 
 /// Collating sequences that were asked for while one statement was prepared.
 #[derive(Default)]
-pub(crate) struct Asked(Vec<String>);
+pub(crate) struct Asked {
+    /// The complaints that named them.
+    complaints: Vec<String>,
+    /// It has been tried without what is missing.
+    without: bool,
+}
 
 /// How a statement is tried again.
 pub(crate) enum Again {
@@ -177,16 +182,14 @@ pub(crate) enum Again {
 impl Asked {
     /// Asks for the collating sequence that an error names; none: trying again does not help.
     pub(crate) unsafe fn ask(&mut self, d: &Db, db: *mut Db, e: &iolite::Error) -> Option<Again> {
-        let last = self.0.last().is_some_and(|name| name.is_empty());
-        if !last && !self.0.iter().any(|m| m == e.message()) {
-            self.0.push(e.message().into());
-            return ask(d, db, e).then_some(Again::Asked);
-        }
-        // Tried without already.
-        if last {
+        if self.without {
             return None;
         }
-        self.0.push(String::new());
+        if !self.complaints.iter().any(|m| m == e.message()) {
+            self.complaints.push(e.message().into());
+            return ask(d, db, e).then_some(Again::Asked);
+        }
+        self.without = true;
         Some(Again::Without)
     }
 }

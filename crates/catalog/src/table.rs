@@ -331,6 +331,16 @@ impl Index {
         Some(self.affinities.get_or_init(|| self.columns.iter().map(of).collect()))
     }
 
+    /// Whether its entries are computed from rows: it is of some of them, or has a field that no record of theirs has.
+    pub fn computes(&self, table: &Table) -> bool {
+        let computed = |c: &IndexColumn| match c.source {
+            ColumnSource::Expr(_) => true,
+            ColumnSource::Column(k) => !table.columns[k].is_stored(),
+            ColumnSource::Rowid => false,
+        };
+        self.filter.is_some() || self.columns.iter().any(computed)
+    }
+
     /// Whether a field is an expression.
     pub fn has_expr(&self) -> bool {
         self.columns.iter().any(|c| matches!(c.source, ColumnSource::Expr(_)))

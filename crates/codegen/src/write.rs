@@ -9,7 +9,7 @@ use crate::delete::Taken;
 use crate::modify::Modification;
 use iolite_base::{Code, Error, Result};
 use iolite_bytecode::{Label, Opcode, P4, PatchField, StrictColumn, StrictType, p5};
-use iolite_catalog::{ColumnSource, IndexColumn};
+use iolite_catalog::ColumnSource;
 use iolite_plan::Conflict;
 use iolite_plan::bind::{Target, TargetIndex};
 use iolite_plan::bound::*;
@@ -171,13 +171,7 @@ impl Codegen<'_> {
     /// that its values have now. `read_back`: where that is, once it is there.
     fn indexed_row(&mut self, w: &Writing<'_>, k: usize, read_back: &mut Option<Row>) -> Result<Row> {
         let t = w.work.target();
-        let i = &t.indexes[k];
-        let computed = |c: &IndexColumn| match c.source {
-            ColumnSource::Expr(_) => true,
-            ColumnSource::Column(c) => !t.table.columns[c].is_stored(),
-            ColumnSource::Rowid => false,
-        };
-        if i.filter.is_none() && !i.index.columns.iter().any(computed) {
+        if !t.indexes[k].index.computes(&t.table) {
             return Ok(w.new);
         }
         if let Some(row) = *read_back {
@@ -185,11 +179,19 @@ impl Codegen<'_> {
         }
         let n = t.table.columns.len();
         let row = Row { rowid: w.new.rowid, first: self.b.regs(n) };
-        self.b.emit(Opcode::Copy, w.new.first, row.first, n as i32 - 1);
+        let read = computed_from(t);
+        let is_virtual = |c: usize| !t.table.columns[c].is_stored();
+        let mut from = 0;
+        for run in read.chunk_by(|a, b| a == b) {
+            if run[0] {
+                self.b.emit(Opcode::Copy, w.new.first + from, row.first + from, run.len() as i32 - 1);
+            }
+            from += run.len() as i32;
+        }
         let done = self.b.label();
         self.b.jump(Opcode::ClrSubtypes, row.first, done, n as i32);
         self.at_place(t.id, Place::of_row(row), |g| {
-            for (c, e) in t.generated.iter().filter(|(c, _)| !t.table.columns[*c].is_stored()) {
+            for (c, e) in t.generated.iter().filter(|(c, _)| is_virtual(*c) && read[*c]) {
                 let reg = row.first + *c as i32;
                 g.expr_to(e, reg)?;
                 g.apply_affinity(reg, &[t.table.columns[*c].affinity]);
@@ -660,6 +662,32 @@ impl Codegen<'_> {
 pub(crate) fn row_column(t: &Target, column: i32) -> ColumnRef {
     let affinity = if column < 0 { Affinity::Integer } else { t.table.columns[column as usize].affinity };
     ColumnRef { table: t.id, column, affinity, collation: Default::default() }
+}
+
+/// The columns from which entries of computed indexes are made; all of them, where one is computed itself.
+fn computed_from(t: &Target) -> Vec<bool> {
+    let mut read = vec![false; t.table.columns.len()];
+    for i in t.indexes.iter().filter(|i| i.index.computes(&t.table)) {
+        for c in &i.index.columns {
+            if let ColumnSource::Column(k) = c.source {
+                read[k] = true;
+            }
+        }
+        for e in i.exprs.iter().map(|e| &e.1).chain(&i.filter) {
+            e.any(&mut |e| {
+                if let Expr::Column(c) = e
+                    && let Ok(k) = usize::try_from(c.column)
+                {
+                    read[k] = true;
+                }
+                false
+            });
+        }
+    }
+    if (0..read.len()).any(|c| read[c] && !t.table.columns[c].is_stored()) {
+        read.fill(true);
+    }
+    read
 }
 
 fn strict_type(decl: &str) -> StrictType {

@@ -21,6 +21,12 @@ impl SchemaRow {
     pub fn table_is(&self, name: &str) -> bool {
         self.table.eq_ignore_ascii_case(name)
     }
+
+    /// What is wrong with it; `what`: since when, or nothing.
+    pub fn complaint(&self, what: &str, e: &Error) -> Error {
+        let space = if what.is_empty() { "" } else { " " };
+        Error::sql(format!("error in {} {}{space}{what}: {}", self.kind, self.name, e.message()))
+    }
 }
 
 pub(super) fn schema_rows(c: &Connection, db: usize) -> Result<Vec<SchemaRow>> {

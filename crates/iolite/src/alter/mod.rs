@@ -220,9 +220,7 @@ impl Job {
                 // As with stock, statements keep theirs, whatever they were.
                 let quotes = if holds_statements(&row) { Quotes::Texts } else { quotes };
                 if let Err(e) = bind_definition(c, db, &row, quotes) {
-                    let space = if what.is_empty() { "" } else { " " };
-                    let (kind, name) = (&row.kind, &row.name);
-                    return Err(Error::sql(format!("error in {kind} {name}{space}{what}: {}", e.message())));
+                    return Err(row.complaint(what, &e));
                 }
             }
             if self.db == 1 {

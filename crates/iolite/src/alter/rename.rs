@@ -4,7 +4,7 @@ use super::Job;
 use super::definitions::{Quotes, SchemaRow, bind_definition, forgives, schema_rows, single_quotes};
 use super::text::{Edit, apply};
 use crate::connection::Connection;
-use iolite_base::{Error, Result};
+use iolite_base::Result;
 use iolite_catalog::Table;
 use iolite_sql::ast::{self, ColumnConstraintKind, Name, Quote, Stmt, TriggerEvent};
 use iolite_sql::print::{quote_name, quote_text};
@@ -43,14 +43,7 @@ impl Job {
             for row in schema_rows(c, db)? {
                 let (uses, quoted) = match bind_definition(c, db, &row, Quotes::Texts) {
                     Err(_) if forgives(c) => continue,
-                    Err(e) => {
-                        return Err(Error::sql(format!(
-                            "error in {} {}: {}",
-                            row.kind,
-                            row.name,
-                            e.message()
-                        )));
-                    }
+                    Err(e) => return Err(row.complaint("", &e)),
                     Ok(bound) => bound,
                 };
                 let mut edits = single_quotes(&row.sql, quoted);
@@ -154,14 +147,7 @@ impl Job {
                     _ if legacy => Vec::new(),
                     Err(_) if forgives(c) => Vec::new(),
                     Ok((u, _)) => u,
-                    Err(e) => {
-                        return Err(Error::sql(format!(
-                            "error in {} {}: {}",
-                            row.kind,
-                            row.name,
-                            e.message()
-                        )));
-                    }
+                    Err(e) => return Err(row.complaint("", &e)),
                 };
                 let mut edits: Vec<Edit> = uses
                     .iter()
