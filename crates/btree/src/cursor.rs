@@ -154,6 +154,8 @@ pub struct Cursor {
     pub(crate) chain_generation: u32,
     /// The leaves that it goes through in order.
     pub(crate) run: Run,
+    /// How well seeks have ended on the leaf on which the one before ended: not at all if negative.
+    pub(crate) near: i8,
 }
 
 impl Cursor {
@@ -188,6 +190,7 @@ impl Cursor {
             chain_of: 0,
             chain_generation: 0,
             run: Run::default(),
+            near: 0,
         }
     }
 

@@ -50,26 +50,80 @@ pub fn search<F>(
 where
     F: EntryOrder,
 {
-    let page: &[u8] = &node.page;
-    let ptrs = node.ptrs as usize;
-    let Some(pointers) = page.get(ptrs..ptrs + 2 * node.ncell as usize) else { return Err(corrupt()) };
-    let (pointers, _) = pointers.as_chunks::<2>();
-    let child = if node.leaf { 0 } else { 4 };
-    let short = layout.max_index.min(0x7f) as usize;
-    let entries = Entries { bt, layout, node, page, pointers, child, short };
+    let Some(entries) = Entries::of(bt, layout, node) else { return Err(corrupt()) };
     match cmp.first_int() {
         Some(key) => entries.by_integer(key, whole, cmp, span),
         None => match cmp.first_text() {
-            Some(key) => entries.by_halves(0, pointers.len(), |i| match entries.text(i) {
+            Some(key) => entries.by_halves(0, entries.pointers.len(), |i| match entries.text(i) {
                 Some(v) if v != key => Ok(v.cmp(&key)),
                 _ => entries.compare(i, whole, cmp),
             }),
-            None => entries.by_halves(0, pointers.len(), |i| entries.compare(i, whole, cmp)),
+            None => entries.by_halves(0, entries.pointers.len(), |i| entries.compare(i, whole, cmp)),
         },
     }
 }
 
+/// Whether the key lies between a node's first entry and its last, these included; what was learned of them is noted in `span`.
+#[inline]
+pub fn is_within<F>(
+    bt: &Shared,
+    layout: &Layout,
+    node: &Node,
+    whole: &mut Vec<u8>,
+    cmp: &mut F,
+    span: &mut Span,
+) -> Result<bool>
+where
+    F: EntryOrder,
+{
+    let Some(entries) = Entries::of(bt, layout, node) else { return Err(corrupt()) };
+    let Some(last) = entries.pointers.len().checked_sub(1) else { return Ok(false) };
+    let key = cmp.first_int();
+    if entries.compare_ends(0, key, whole, cmp, &mut span.least)? == Ordering::Greater {
+        return Ok(false);
+    }
+    Ok(entries.compare_ends(last, key, whole, cmp, &mut span.most)? != Ordering::Less)
+}
+
+impl<'a> Entries<'a> {
+    #[inline(always)]
+    fn of(bt: &'a Shared, layout: &'a Layout, node: &'a Node) -> Option<Entries<'a>> {
+        let page: &[u8] = &node.page;
+        let ptrs = node.ptrs as usize;
+        let (pointers, _) = page.get(ptrs..ptrs + 2 * node.ncell as usize)?.as_chunks::<2>();
+        let child = if node.leaf { 0 } else { 4 };
+        let short = layout.max_index.min(0x7f) as usize;
+        Some(Entries { bt, layout, node, page, pointers, child, short })
+    }
+}
+
 impl Entries<'_> {
+    /// The first entry or the last against the key, which begins with the integer `key` if that is one; the entry's is noted.
+    #[inline]
+    fn compare_ends<F: EntryOrder>(
+        &self,
+        i: usize,
+        key: Option<i64>,
+        whole: &mut Vec<u8>,
+        cmp: &mut F,
+        noted: &mut Option<i64>,
+    ) -> Result<Ordering> {
+        if let Some(key) = key {
+            if let Some((v, _)) = self.beginning(i).and_then(|b| self.first(&b)) {
+                *noted = Some(v);
+                if v != key {
+                    return Ok(v.cmp(&key));
+                }
+            }
+        } else if let Some(key) = cmp.first_text()
+            && let Some(v) = self.text(i)
+            && v != key
+        {
+            return Ok(v.cmp(&key));
+        }
+        self.compare(i, whole, cmp)
+    }
+
     #[inline(always)]
     fn cell(&self, i: usize) -> usize {
         u16::from_be_bytes(self.pointers[i]) as usize

@@ -6,8 +6,11 @@
 use crate::cursor::{Cursor, EntryOrder, Pos};
 use crate::node::*;
 use crate::search::{self, Span};
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Pgno, Result};
 use std::cmp::Ordering;
+
+/// How often the present leaf may be the wrong one in a row before it is not tried any more, once it was the right one often enough.
+const NEAREST: i8 = 2;
 
 impl Cursor {
     /// Goes to the row, or next to where it would be: how the entry that the cursor stands on compares with
@@ -32,7 +35,55 @@ impl Cursor {
                 }
             }
         }
-        self.seek_rowid_from_root(rowid)
+        if self.tries_leaf() {
+            let n = self.path.last().ok_or(Code::Internal)?;
+            let range = n.span();
+            if range.0 <= rowid && rowid <= range.1 && range.0 != i64::MIN && range.1 != i64::MAX {
+                self.stays();
+                return self.seek_in_leaf(&Sought::new(rowid), rowid, range);
+            }
+            self.near -= 1;
+        }
+        let before = self.leaf_before();
+        let found = self.seek_rowid_from_root(rowid);
+        self.learn(before);
+        found
+    }
+
+    /// Whether the leaf on which the cursor stands, or stood last, is looked at before the root: where changes come close to each
+    /// other, that is most often the right one.
+    #[inline(always)]
+    fn tries_leaf(&self) -> bool {
+        self.near >= 0
+            && self.write
+            && self.pos != Pos::Saved
+            && self.current()
+            && self.path.len() > 1
+            && self.path.last().is_some_and(|n| n.leaf && n.ncell > 1)
+    }
+
+    /// It was the right one.
+    #[inline(always)]
+    fn stays(&mut self) {
+        self.near = (self.near + 1).min(NEAREST);
+        self.disarm();
+        self.skip = 0;
+        self.pos = Pos::Invalid;
+    }
+
+    /// The leaf on which a writing cursor stands.
+    #[inline(always)]
+    fn leaf_before(&self) -> Option<Pgno> {
+        let at = self.path.last().filter(|_| self.write && self.near < 0);
+        at.filter(|n| n.leaf).map(|n| n.pgno)
+    }
+
+    /// Where the leaf was not tried, and would have been the right one, the next one is tried again.
+    #[inline(always)]
+    fn learn(&mut self, before: Option<Pgno>) {
+        if before.is_some() && self.path.last().map(|n| n.pgno) == before {
+            self.near += 1;
+        }
     }
 
     fn seek_rowid_from_root(&mut self, rowid: i64) -> Result<Option<Ordering>> {
@@ -98,12 +149,29 @@ impl Cursor {
             }
             self.tree.appended.set(false);
         }
+        if self.tries_leaf() {
+            let mut span = Span::default();
+            let n = self.path.last().ok_or(Code::Internal)?;
+            let within = search::is_within(&self.bt, &self.layout, n, &mut self.whole, cmp, &mut span)?;
+            if within && self.current() {
+                self.stays();
+                let found = self.seek_key_below(cmp, span);
+                if self.current() {
+                    return found;
+                }
+                self.disarm();
+            } else {
+                self.near -= 1;
+            }
+        }
+        let before = self.leaf_before();
         // A comparison may run user code, and that may write to this tree: then begin again.
         for _ in 0..100 {
             self.go_to_root()?;
             self.pos = Pos::Invalid;
-            let found = self.seek_key_from_root(cmp);
+            let found = self.seek_key_below(cmp, Span::default());
             if self.current() {
+                self.learn(before);
                 return found;
             }
             self.disarm();
@@ -111,11 +179,11 @@ impl Cursor {
         Err(Code::Locked.into())
     }
 
-    fn seek_key_from_root<F>(&mut self, cmp: &mut F) -> Result<Option<Ordering>>
+    /// From the top of the path downwards.
+    fn seek_key_below<F>(&mut self, cmp: &mut F, mut span: Span) -> Result<Option<Ordering>>
     where
         F: EntryOrder,
     {
-        let mut span = Span::default();
         loop {
             let n = self.path.last().ok_or(Code::Internal)?;
             let leaf = n.leaf;

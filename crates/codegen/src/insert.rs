@@ -55,7 +55,8 @@ impl Codegen<'_> {
             Writing { work: w, new: row, old: None, tests: &i.tests, change: None, clauses: Some(&clauses) };
         let records = self.test_row(&writing)?;
         let flags = self.insert_flags(i.key == NewKey::Made);
-        self.write_row(&writing, &records, flags)?;
+        let record = self.row_record(&writing)?;
+        self.write_row(&writing, record, &records, flags)?;
         let (keys, triggers) = after(&i.after);
         self.act(keys, t, (None, Some(row)), w.next)?;
         self.returning_row(w, row)?;

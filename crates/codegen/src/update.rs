@@ -72,12 +72,13 @@ impl Codegen<'_> {
         if c.reseeks {
             self.reseek(w, old, w.next)?;
         }
+        let record = self.row_record(&writing)?;
         self.delete_entries(w, Some(&c.touched), None)?;
         if c.key_changes {
             self.b.emit4(Opcode::Delete, w.cursors.table, 0, 0, P4::Name(t.table.name.clone()));
             self.b.p5(p5::IS_UPDATE);
         }
-        self.write_row(&writing, &records, p5::COUNT_CHANGE | p5::IS_UPDATE)?;
+        self.write_row(&writing, record, &records, p5::COUNT_CHANGE | p5::IS_UPDATE)?;
         let (keys, triggers) = after(&c.after);
         self.act(keys, t, (Some(old), Some(new)), w.next)?;
         self.returning_row(w, new)?;

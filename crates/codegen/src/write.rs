@@ -522,10 +522,24 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// Puts the tested row and its index entries in their places.
-    pub fn write_row(&mut self, w: &Writing<'_>, records: &[Entry], flags: u16) -> Result<()> {
-        let t = w.work.target();
+    /// Makes the record of a tested row of a table with rowids, in a temporary register: before anything is changed, for a row may be too long.
+    pub fn row_record(&mut self, w: &Writing<'_>) -> Result<Option<i32>> {
+        if !w.work.target().table.has_rowid() {
+            return Ok(None);
+        }
         let patched = w.change.is_some_and(|c| c.old == OldRow::Patched);
+        Ok(Some(if patched { self.patched_record(w)? } else { self.whole_record(w) }))
+    }
+
+    /// Puts the tested row and its index entries in their places. `record`: what [`Codegen::row_record`] made.
+    pub fn write_row(
+        &mut self,
+        w: &Writing<'_>,
+        record: Option<i32>,
+        records: &[Entry],
+        flags: u16,
+    ) -> Result<()> {
+        let t = w.work.target();
         for (k, i) in t.indexes.iter().enumerate() {
             let e = records[k];
             if i.is_table || e.record == 0 {
@@ -547,8 +561,7 @@ impl Codegen<'_> {
             }
             self.b.place(skip);
         }
-        if t.table.has_rowid() {
-            let record = if patched { self.patched_record(w)? } else { self.whole_record(w) };
+        if let Some(record) = record {
             self.b.emit4(
                 Opcode::Insert,
                 w.work.cursors.table,

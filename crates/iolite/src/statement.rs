@@ -465,7 +465,8 @@ impl Statement {
         self.done = true;
         let vm = &self.vm;
         let intact = !run.is_undone();
-        let rows = RowCounts { own: vm.changes, total: vm.total_changes, settled: vm.settled_changes };
+        let (own, total, settled) = (vm.changes, vm.total_changes, vm.settled_changes);
+        let rows = RowCounts { own, begun: vm.begun, total, settled };
         let outcome = Outcome {
             error,
             writes: self.writes,
