@@ -186,17 +186,21 @@ impl Entries<'_> {
     fn text(&self, i: usize) -> Option<u64> {
         let b = self.page.get(self.cell(i) + self.child..)?;
         let (len, head, t) = match *b {
-            [len, head, t, ..] if len as usize <= self.short => (len as usize, head as usize, t as usize),
+            [len, head, t, ..] if len as usize <= self.short => (len as usize, head as usize, t),
             _ => return None,
         };
-        // A text's type is odd, from 13 on; that of a longer one takes another byte.
-        if t < 13 || t & 1 == 0 || t >= 0x80 || head >= 0x80 {
+        // A text's type is odd, from 13 on, and that of a longer one takes another byte: with the bit that says odd at the top, one
+        // comparison will do.
+        let bytes = t.wrapping_sub(13).rotate_right(1) as usize;
+        if bytes > (0x7f - 13) / 2 || head + bytes > len {
             return None;
         }
-        let bytes = (t - 13) / 2;
         let word = u64::from_be_bytes(*b.get(1 + head..)?.first_chunk()?);
-        let over = 8usize.saturating_sub(bytes) as u32;
-        (head + bytes <= len).then_some(word.checked_shr(8 * over).map_or(0, |w| w << (8 * over)))
+        Some(match bytes {
+            8.. => word,
+            0 => 0,
+            n => word & u64::MAX << (64 - 8 * n),
+        })
     }
 
     /// The integer of an entry's second field, which lies at `at`.

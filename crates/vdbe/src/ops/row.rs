@@ -302,7 +302,7 @@ pub(crate) fn patch_record(vm: &mut Vm, i: &Insn) -> Result<()> {
 }
 
 /// From this length on, the bytes of a row's last value are not copied behind the others.
-const LARGE: usize = 16 << 10;
+const LARGE: usize = 4 << 10;
 
 #[inline(always)]
 fn encode(vm: &mut Vm, i: &Insn, real: impl Fn(usize) -> bool, buf: &mut Buf) -> Result<()> {
