@@ -16,6 +16,7 @@ use crate::ptrmap;
 use crate::room::*;
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be, varint};
 use iolite_pager::SecureDelete;
+use std::ops::Range;
 
 /// One cell: where its bytes are.
 #[derive(Clone, Copy)]
@@ -227,6 +228,13 @@ fn spread(costs: &[usize], room: usize, divided: bool) -> Option<Vec<(usize, usi
     Some(runs)
 }
 
+/// A child of a node and those beside it with which it is rebuilt.
+pub(crate) fn neighbours(mine: usize, children: usize) -> Range<usize> {
+    let count = children.min(3);
+    let start = mine.saturating_sub(1).min(children - count);
+    start..start + count
+}
+
 impl Cursor {
     /// Puts `new_cell` at `idx` of the leaf on top of the path, which has no room for it.
     pub(crate) fn split(&mut self, idx: u32, rowid: i64) -> Result<()> {
@@ -387,14 +395,8 @@ impl Cursor {
         if mine >= children {
             return Err(corrupt());
         }
-        let count = if append { 1 } else { children.min(3) };
-        let start = if append || mine == 0 {
-            mine
-        } else if mine + 1 == children {
-            children - count
-        } else {
-            mine - 1
-        };
+        let siblings = if append { mine..mine + 1 } else { neighbours(mine, children) };
+        let (start, count) = (siblings.start, siblings.len());
         // A divider that is itself about to change takes the long way.
         let whole = replaced.is_some();
         let mut up = Vec::new();

@@ -35,35 +35,39 @@ impl Cursor {
                 }
             }
         }
-        if self.tries_leaf() {
-            let n = self.path.last().ok_or(Code::Internal)?;
-            let range = n.span();
-            if range.0 <= rowid && rowid <= range.1 && range.0 != i64::MIN && range.1 != i64::MAX {
-                self.stays();
-                return self.seek_in_leaf(&Sought::new(rowid), rowid, range);
-            }
-            self.near -= 1;
+        if self.near >= 0
+            && let Some(found) = self.seek_rowid_near(rowid)?
+        {
+            return Ok(Some(found));
         }
-        let before = self.leaf_before();
+        let before = self.top();
         let found = self.seek_rowid_from_root(rowid);
         self.learn(before);
         found
     }
 
-    /// Whether the leaf on which the cursor stands, or stood last, is looked at before the root: where changes come close to each
-    /// other, that is most often the right one.
-    #[inline(always)]
-    fn tries_leaf(&self) -> bool {
-        self.near >= 0
-            && self.write
-            && self.pos != Pos::Saved
-            && self.current()
-            && self.path.len() > 1
-            && self.path.last().is_some_and(|n| n.leaf && n.ncell > 1)
+    /// Looks at the leaf on which the cursor stands, or stood last, before the root: where changes come close to each other, that is most
+    /// often the right one. `None`: it is not.
+    #[inline(never)]
+    fn seek_rowid_near(&mut self, rowid: i64) -> Result<Option<Ordering>> {
+        let Some(n) = self.leaf_at_hand() else { return Ok(None) };
+        let range = n.span();
+        if range.0 > rowid || rowid > range.1 || range.0 == i64::MIN || range.1 == i64::MAX {
+            self.near -= 1;
+            return Ok(None);
+        }
+        self.stays();
+        self.seek_in_leaf(&Sought::new(rowid), rowid, range)
+    }
+
+    /// The leaf at the end of the path, if that is as good as new.
+    fn leaf_at_hand(&self) -> Option<&Node> {
+        let fits = self.pos != Pos::Saved && self.current() && self.path.len() > 1;
+        self.path.last().filter(|n| fits && n.leaf && n.ncell > 1)
     }
 
     /// It was the right one.
-    #[inline(always)]
+    #[inline]
     fn stays(&mut self) {
         self.near = (self.near + 1).min(NEAREST);
         self.disarm();
@@ -71,18 +75,17 @@ impl Cursor {
         self.pos = Pos::Invalid;
     }
 
-    /// The leaf on which a writing cursor stands.
+    /// The page at the end of the path; 0: there is none.
     #[inline(always)]
-    fn leaf_before(&self) -> Option<Pgno> {
-        let at = self.path.last().filter(|_| self.write && self.near < 0);
-        at.filter(|n| n.leaf).map(|n| n.pgno)
+    fn top(&self) -> Pgno {
+        self.path.last().map_or(0, |n| n.pgno)
     }
 
-    /// Where the leaf was not tried, and would have been the right one, the next one is tried again.
+    /// Where the leaf was not looked at, and would have been the right one, the next one is looked at again.
     #[inline(always)]
-    fn learn(&mut self, before: Option<Pgno>) {
-        if before.is_some() && self.path.last().map(|n| n.pgno) == before {
-            self.near += 1;
+    fn learn(&mut self, before: Pgno) {
+        if self.near == -1 && self.top() == before {
+            self.near = 0;
         }
     }
 
@@ -149,22 +152,12 @@ impl Cursor {
             }
             self.tree.appended.set(false);
         }
-        if self.tries_leaf() {
-            let mut span = Span::default();
-            let n = self.path.last().ok_or(Code::Internal)?;
-            let within = search::is_within(&self.bt, &self.layout, n, &mut self.whole, cmp, &mut span)?;
-            if within && self.current() {
-                self.stays();
-                let found = self.seek_key_below(cmp, span);
-                if self.current() {
-                    return found;
-                }
-                self.disarm();
-            } else {
-                self.near -= 1;
-            }
+        if self.near >= 0
+            && let Some(found) = self.seek_key_near(cmp)?
+        {
+            return Ok(Some(found));
         }
-        let before = self.leaf_before();
+        let before = self.top();
         // A comparison may run user code, and that may write to this tree: then begin again.
         for _ in 0..100 {
             self.go_to_root()?;
@@ -177,6 +170,32 @@ impl Cursor {
             self.disarm();
         }
         Err(Code::Locked.into())
+    }
+
+    /// As [`Cursor::seek_rowid_near`].
+    #[inline(never)]
+    fn seek_key_near<F>(&mut self, cmp: &mut F) -> Result<Option<Ordering>>
+    where
+        F: EntryOrder,
+    {
+        if self.leaf_at_hand().is_none() {
+            return Ok(None);
+        }
+        let mut span = Span::default();
+        let n = self.path.last().ok_or(Code::Internal)?;
+        let within = search::is_within(&self.bt, &self.layout, n, &mut self.whole, cmp, &mut span)?;
+        // A comparison may run user code, and that may write to this tree.
+        if !within || !self.current() {
+            self.near -= 1;
+            return Ok(None);
+        }
+        self.stays();
+        let found = self.seek_key_below(cmp, span);
+        if self.current() {
+            return found;
+        }
+        self.disarm();
+        Ok(None)
     }
 
     /// From the top of the path downwards.
