@@ -5,7 +5,7 @@
 //!   that exists is added to; a workload in it is replaced.
 //! - `compare A B`: two envelopes as a table. `report FILE... [--out HTML]`: one page. `targets FILE...`: its first table.
 //! - `prepare-counts [SHAPE...] [--library FILE] [--siblings] [--keep DIR]`: instructions of preparing, by callgrind.
-//! - `write-counts [STATEMENT...] [--library FILE] [--keep DIR]`: instructions of statements that change rows, in the same way.
+//! - `write-counts [STATEMENT...] [--library FILE] [--keep DIR] [--times]`: instructions of statements that change rows, in the same way.
 //! - `worker ...`: what the commands run in processes of their own.
 
 mod build;

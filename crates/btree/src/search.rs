@@ -109,7 +109,7 @@ impl Entries<'_> {
         noted: &mut Option<i64>,
     ) -> Result<Ordering> {
         if let Some(key) = key {
-            if let Some((v, _)) = self.beginning(i).and_then(|b| self.first(&b)) {
+            if let Some((v, _)) = self.entry(i).and_then(|b| self.first(b)) {
                 *noted = Some(v);
                 if v != key {
                     return Ok(v.cmp(&key));
@@ -161,30 +161,27 @@ impl Entries<'_> {
         Ok((low as u32, false))
     }
 
-    /// The first bytes of entry `i`, which begin with its length.
+    /// The page from entry `i` on, which begins with its length.
     #[inline(always)]
-    fn beginning(&self, i: usize) -> Option<[u8; 16]> {
-        let at = self.cell(i) + self.child;
-        match self.page.get(at..)?.first_chunk() {
-            Some(b) => Some(*b),
-            None => last_bytes(self.page, at),
-        }
+    fn entry(&self, i: usize) -> Option<&[u8]> {
+        self.page.get(self.cell(i) + self.child..)
     }
 
     /// The integer that an entry begins with, and where the field behind it lies. `None`: it begins otherwise, or is long.
     #[inline(always)]
-    fn first(&self, b: &[u8; 16]) -> Option<(i64, usize)> {
-        let (len, head) = (b[0] as usize, b[1] as usize);
-        if head > 7 || len > self.short {
-            return None;
+    fn first(&self, b: &[u8]) -> Option<(i64, usize)> {
+        match *b {
+            [len, head, t, ..] if head <= 7 && len as usize <= self.short => {
+                self.integer(b, t, 1 + head as usize)
+            }
+            _ => None,
         }
-        integer(b, b[2], 1 + head)
     }
 
     /// The beginning of the text that entry `i` begins with. `None`: it begins otherwise, or is long or near the page's end.
     #[inline(always)]
     fn text(&self, i: usize) -> Option<u64> {
-        let b = self.page.get(self.cell(i) + self.child..)?;
+        let b = self.entry(i)?;
         let (len, head, t) = match *b {
             [len, head, t, ..] if len as usize <= self.short => (len as usize, head as usize, t),
             _ => return None,
@@ -205,8 +202,30 @@ impl Entries<'_> {
 
     /// The integer of an entry's second field, which lies at `at`.
     #[inline(always)]
-    fn second(b: &[u8; 16], at: usize) -> Option<i64> {
-        if b[1] < 3 { None } else { integer(b, b[3], at).map(|(v, _)| v) }
+    fn second(&self, b: &[u8], at: usize) -> Option<i64> {
+        match *b {
+            [_, head, _, t, ..] if head >= 3 => self.integer(b, t, at).map(|(v, _)| v),
+            _ => None,
+        }
+    }
+
+    /// The integer of serial type `t` at `at` of an entry, and where it ends. `None`: it is none, or not wholly in the entry.
+    #[inline(always)]
+    fn integer(&self, b: &[u8], t: u8, at: usize) -> Option<(i64, usize)> {
+        // Bytes of an integer by serial type: 1, 2, 3, 4, 6, 8; 8 and 9 stand for 0 and 1, 0 and 7 for something else.
+        let bytes = (0x0864_3210u64 >> (4 * (t & 15))) as usize & 15;
+        let end = at + bytes;
+        if t > 9 || end > 1 + b[0] as usize {
+            return None;
+        }
+        if bytes == 0 {
+            return if t >= 8 { Some((t as i64 - 8, end)) } else { None };
+        }
+        let word = match b.get(at..)?.first_chunk() {
+            Some(c) => u64::from_be_bytes(*c),
+            None => u64::from_be_bytes(last_bytes(self.page, self.page.len() - b.len() + at)?),
+        };
+        Some((word as i64 >> (64 - 8 * bytes), end))
     }
 
     #[inline]
@@ -221,8 +240,7 @@ impl Entries<'_> {
         let guess = if high > FEW { self.guess(key, span) } else { None };
         let second = cmp.second_int();
         let mut compare = |i: usize| {
-            let beginning = self.beginning(i);
-            let first = beginning.as_ref().and_then(|b| Some((b, self.first(b)?)));
+            let first = self.entry(i).and_then(|b| Some((b, self.first(b)?)));
             match first {
                 Some((_, (v, _))) if v < key => {
                     span.least = Some(v);
@@ -233,7 +251,7 @@ impl Entries<'_> {
                     return Ok(Ordering::Greater);
                 }
                 Some((b, (_, at))) => {
-                    if let (Some(key), Some(v)) = (second, Self::second(b, at))
+                    if let (Some(key), Some(v)) = (second, self.second(b, at))
                         && v != key
                     {
                         return Ok(v.cmp(&key));
@@ -285,7 +303,7 @@ impl Entries<'_> {
     #[inline]
     fn guess(&self, key: i64, span: &Span) -> Option<usize> {
         let n = self.pointers.len();
-        let of = |i: usize| self.first(&self.beginning(i)?).map(|(v, _)| v);
+        let of = |i: usize| self.first(self.entry(i)?).map(|(v, _)| v);
         let least = span.least.or_else(|| of(0))?;
         let most = span.most.or_else(|| of(n - 1))?;
         if key < least || key > most {
@@ -298,23 +316,6 @@ impl Entries<'_> {
         }
         Some(((from * n as u64) / (width + 1)) as usize).filter(|g| *g < n)
     }
-}
-
-/// The integer of serial type `t` at `at` of an entry's first bytes, and where it ends. `None`: it is none, or not wholly among
-/// these bytes or in the entry.
-#[inline(always)]
-fn integer(b: &[u8; 16], t: u8, at: usize) -> Option<(i64, usize)> {
-    // Bytes of an integer by serial type: 1, 2, 3, 4, 6, 8; 8 and 9 stand for 0 and 1, 0 and 7 for something else.
-    let bytes = (0x0864_3210u64 >> (4 * (t & 15))) as usize & 15;
-    let end = at + bytes;
-    if t > 9 || end > 1 + b[0] as usize {
-        return None;
-    }
-    if bytes == 0 {
-        return if t >= 8 { Some((t as i64 - 8, end)) } else { None };
-    }
-    let word = u64::from_be_bytes(*b.get(at..)?.first_chunk()?);
-    Some((word as i64 >> (64 - 8 * bytes), end))
 }
 
 /// Compares any cell with the key, collecting it first if it overflows.

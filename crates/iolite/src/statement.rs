@@ -311,6 +311,11 @@ impl Statement {
         }
     }
 
+    /// The last rowid that was made for a row of its own.
+    pub(crate) fn made_rowid(&self) -> i64 {
+        self.vm.made_rowid
+    }
+
     /// Whether the statement is between a step and its reset.
     #[inline]
     pub fn is_busy(&self) -> bool {

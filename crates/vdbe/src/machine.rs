@@ -98,6 +98,8 @@ pub struct Vm {
     pub changes: i64,
     /// Rows changed in triggers and by REPLACE included.
     pub total_changes: i64,
+    /// The last rowid that was made by the statement itself, not by a trigger.
+    pub made_rowid: i64,
     /// The run has written to a stored tree.
     pub begun: bool,
     /// Violations of immediate foreign keys by this run.
@@ -179,6 +181,7 @@ impl Vm {
             changes: 0,
             total_changes: 0,
             settled_changes: 0,
+            made_rowid: 0,
             begun: false,
             violations: 0,
             rowid_before: 0,

@@ -2,7 +2,7 @@
 //! once, then bound, run and reset some hundreds of times, on a copy of its own of one file: within one transaction, whose COMMIT counts,
 //! and with a commit each.
 
-use super::{TUNED, place};
+use super::{TUNED, place, timed};
 use crate::{Options, stats};
 use iolite_bench::cases;
 use iolite_bench::engine::{Database, Engine, Result, Value, find, int, text};
@@ -233,7 +233,8 @@ fn chosen(o: &Options) -> Vec<&'static Shape> {
 }
 
 /// Prints instructions of a run of each statement: stock, iolite through Rust and, with `--library FILE`, through the C functions of that
-/// file. Words are statements to count alone, `--keep DIR` keeps callgrind's files.
+/// file. Words are statements to count alone, `--keep DIR` keeps callgrind's files. `--times` prints nanoseconds instead, of the quickest of
+/// `--repeat N` turns.
 pub fn counts(o: &Options) -> Result<()> {
     let keep = o.text("keep").map(PathBuf::from);
     let dir = keep.clone().unwrap_or(place("write-counts")?.with_extension("d"));
@@ -243,7 +244,10 @@ pub fn counts(o: &Options) -> Result<()> {
     fill(&*find("stock")?.open(&file)?)?;
     let mut engines = vec!["stock", "iolite"];
     engines.extend(o.text("library"));
-    let counts = engines.iter().map(|e| count(o, e, &file, &dir)).collect::<Result<Vec<_>>>()?;
+    let counts = match o.has("times") {
+        true => times(o, &engines, &file)?,
+        false => engines.iter().map(|e| count(o, e, &file, &dir)).collect::<Result<Vec<_>>>()?,
+    };
     let head = ["stock", "iolite", "ratio", "through C", "ratio"];
     let columns = 2 * engines.len() - 1;
     let heads = MODES.map(|(_, m)| format!("{m}: {}", head[..columns].join(" | ")));
@@ -275,6 +279,32 @@ pub fn counts(o: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Measures times: engines take turns, so that each meets what else goes on.
+fn times(o: &Options, engines: &[&str], file: &Path) -> Result<Vec<Vec<[f64; 2]>>> {
+    let opened = engines.iter().map(|e| engine(e)).collect::<Result<Vec<_>>>()?;
+    let mut all = vec![Vec::new(); engines.len()];
+    for s in chosen(o) {
+        let mut least = vec![[f64::MAX; 2]; engines.len()];
+        for _ in 0..o.number("repeat", 9, 5) {
+            for (e, least) in opened.iter().zip(&mut least) {
+                for (m, (commits, _)) in MODES.iter().enumerate() {
+                    let t = one(&**e, file, s, *commits).map_err(|e| e.at(s.title))?;
+                    least[m] = least[m].min(t * 1e9 / RUNS as f64);
+                }
+            }
+        }
+        all.iter_mut().zip(least).for_each(|(all, least)| all.push(least));
+    }
+    Ok(all)
+}
+
+fn engine(name: &str) -> Result<Box<dyn Engine>> {
+    match name {
+        "stock" | "iolite" => find(name),
+        library => Ok(Box::new(Sqlite::load(Path::new(library))?)),
+    }
+}
+
 /// Counts in a process of its own, which callgrind reads: a file for each statement in each mode.
 fn count(o: &Options, engine: &str, file: &Path, dir: &Path) -> Result<Vec<[f64; 2]>> {
     let own = dir.join(Path::new(engine).file_name().unwrap_or_default());
@@ -301,11 +331,7 @@ fn count(o: &Options, engine: &str, file: &Path, dir: &Path) -> Result<Vec<[f64;
 
 /// What callgrind reads.
 pub fn worker(o: &Options) -> Result<()> {
-    let engine = o.text("engine").unwrap_or("stock");
-    let engine: Box<dyn Engine> = match engine {
-        "stock" | "iolite" => find(engine)?,
-        library => Box::new(Sqlite::load(Path::new(library))?),
-    };
+    let engine = engine(o.text("engine").unwrap_or("stock"))?;
     let file = Path::new(o.text("file").unwrap_or_default());
     for s in chosen(o) {
         for (commits, _) in MODES {
@@ -315,8 +341,8 @@ pub fn worker(o: &Options) -> Result<()> {
     Ok(())
 }
 
-/// One statement on a copy of the file. Its changes are checked by what is left of the table's size.
-fn one(engine: &dyn Engine, file: &Path, s: &Shape, commits: bool) -> Result<()> {
+/// One statement on a copy of the file: the seconds that its runs took.
+fn one(engine: &dyn Engine, file: &Path, s: &Shape, commits: bool) -> Result<f64> {
     let copy = file.with_extension("copy.db");
     cases::remove(&copy);
     std::fs::copy(file, &copy)?;
@@ -326,16 +352,16 @@ fn one(engine: &dyn Engine, file: &Path, s: &Shape, commits: bool) -> Result<()>
     let mut r = Random(11);
     let mut params = |from: i64, n: i64| (from..from + n).map(|i| (s.params)(&mut r, i)).collect::<Vec<_>>();
     let (before, then) = (params(0, WARM), params(WARM, RUNS));
-    {
+    let seconds = {
         let mut q = db.prepare(s.sql)?;
         db.batch("BEGIN")?;
         before.iter().try_for_each(|p| q.run(p).map(drop))?;
         db.batch("COMMIT")?;
-        measured(&*db, &mut *q, &then, commits)?;
-    }
+        timed(|| measured(&*db, &mut *q, &then, commits))?.1
+    };
     drop(db);
     cases::remove(&copy);
-    Ok(())
+    Ok(seconds)
 }
 
 /// What is counted; callgrind finds it by its name.

@@ -116,7 +116,8 @@ impl Compiler<'_> {
             && (pass != Pass::One || steady)
             && insert_cannot_fail(t, &plan);
         let first = !many && plan.before.is_empty();
-        let returned = !returning.is_empty() && (may_stop || !fired.is_empty());
+        let returned = !returning.is_empty()
+            && (may_stop || !fired.is_empty() || !returning.iter().all(Expr::cannot_fail));
         self.undo |= !silent || !(first || sure) || returned;
         let verb = Verb::Insert(Box::new(plan));
         Ok(ModifyPlan { target, feed, pass, verb, replaced, returning, out })

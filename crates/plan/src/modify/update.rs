@@ -51,12 +51,15 @@ impl Compiler<'_> {
             update_pass(t, &change, &found, or, (joined, nested, filter_nested), !returning.is_empty())
         };
         let one_row = pass == Pass::One && found.levels.first().is_some_and(|l| finds_one(&l.access));
-        let silent = self.cannot_fail(&change.before) && self.cannot_fail(&change.after);
+        let alone = change.before.is_empty() && change.after.is_empty();
+        let silent = alone
+            || returning.is_empty() && self.cannot_fail(&change.before) && self.cannot_fail(&change.after);
         let sure = returning.is_empty()
             && update_cannot_fail(t, &change, given)
             && cannot_fail(t, Some(&change.touched), &found, pass);
         // Of one row the tests come before the change, and what comes behind it cannot fail.
         self.undo |= !silent || !(sure || one_row && change.before.is_empty());
+        self.undo |= !returning.iter().all(Expr::cannot_fail);
         let feed = Feed::Found { rows: Box::new(found), keys, given };
         let verb = Verb::Update(Box::new(change));
         Ok(ModifyPlan { target, feed, pass, verb, replaced, returning, out })

@@ -34,6 +34,9 @@ pub(crate) fn new_rowid(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         id = id.max(f + 1);
         *vm.sequence(i.p3) = id;
     }
+    if vm.callers.is_empty() {
+        vm.made_rowid = id;
+    }
     vm.put(i.p2, Value::Int(id));
     Ok(())
 }
