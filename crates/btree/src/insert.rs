@@ -490,9 +490,16 @@ impl Cursor {
         if left * 6 * 3 >= usable {
             return true;
         }
+        let most = if self.kind == TreeKind::Table { self.layout.max_table } else { self.layout.max_index };
+        // What a cell takes at least, by the length of its payload. Of one that overflows nothing is said.
         let size = |i: u32| {
-            let len = Cell::len_at(&leaf.page, leaf.cell_at(i), self.kind, true, &self.layout);
-            len.map_or(0, |n| n as usize + 2)
+            let at = leaf.cell_at(i);
+            let payload = match leaf.page.get(at..at + 2) {
+                Some(&[a, _]) if a < 0x80 => a as u32,
+                Some(&[a, b]) if b < 0x80 => (a as u32 & 0x7f) << 7 | b as u32,
+                _ => 0,
+            };
+            if payload <= most { payload as usize + 3 } else { 0 }
         };
         let least = size(0).min(size(leaf.ncell / 2)).min(size(leaf.ncell - 1));
         left * least * 3 >= usable

@@ -637,8 +637,10 @@ impl Codegen<'_> {
         let affinities = t.table.affinities();
         // Not a temporary one, which something else may be in meanwhile: the record's memory is that of the row before.
         let record = self.b.reg();
-        let applies = |a: &Affinity| *a == Affinity::Real || w.unread && *a > Affinity::Blob;
-        let p4 = match affinities.iter().any(applies) {
+        let applies = |(k, a): (usize, &Affinity)| {
+            *a == Affinity::Real || w.unread && *a > Affinity::Blob && alias != Some(t.table.storage[k])
+        };
+        let p4 = match affinities.iter().enumerate().any(applies) {
             true => P4::Affinities(affinities.clone()),
             false => P4::None,
         };
