@@ -1,5 +1,6 @@
 //! Binding UPDATE and DELETE, and RETURNING.
 
+use super::bounded::Clauses;
 use super::expr::{fields, width};
 use super::names::is_rowid;
 use super::target::Event;
@@ -104,9 +105,6 @@ impl Binder<'_> {
     }
 
     fn update_inner(&mut self, s: &ast::Update) -> Result<Update> {
-        if !s.order_by.is_empty() || s.limit.is_some() {
-            return Err(Error::sql("near \"LIMIT\": syntax error"));
-        }
         let found = self.written_table(&s.table);
         let (mut target, view) = self.open_target(&s.table, found, Event::Update, &s.sets)?;
         known_index(&target.table, &s.indexed)?;
@@ -141,9 +139,17 @@ impl Binder<'_> {
                 }
             }
             let sets = self.sets(&s.sets, target.db, &target.table)?;
-            if let Some(w) = &s.filter {
-                self.conditions(w, None, &mut core.filter)?;
-            }
+            let clauses = Clauses {
+                table: &s.table,
+                alias: s.alias.as_ref(),
+                indexed: &s.indexed,
+                from: s.from.as_ref(),
+                filter: s.filter.as_ref(),
+                order_by: &s.order_by,
+                limit: s.limit.as_ref(),
+                offset: s.offset.as_ref(),
+            };
+            self.bounded(&clauses, &target, &mut core)?;
             Ok((core, sets))
         })();
         self.scopes.pop();
@@ -221,9 +227,6 @@ impl Binder<'_> {
     }
 
     fn delete_inner(&mut self, s: &ast::Delete) -> Result<Delete> {
-        if !s.order_by.is_empty() || s.limit.is_some() {
-            return Err(Error::sql("near \"LIMIT\": syntax error"));
-        }
         let found = self.written_table(&s.table);
         let (target, view) = self.open_target(&s.table, found, Event::Delete, &[])?;
         known_index(&target.table, &s.indexed)?;
@@ -235,9 +238,17 @@ impl Binder<'_> {
         self.target_scope(&target, s.alias.as_ref());
         let bound = (|| -> Result<_> {
             let mut core = self.target_rows(&target, view, (&s.table, s.alias.as_ref()), &s.indexed);
-            if let Some(w) = &s.filter {
-                self.conditions(w, None, &mut core.filter)?;
-            }
+            let clauses = Clauses {
+                table: &s.table,
+                alias: s.alias.as_ref(),
+                indexed: &s.indexed,
+                from: None,
+                filter: s.filter.as_ref(),
+                order_by: &s.order_by,
+                limit: s.limit.as_ref(),
+                offset: s.offset.as_ref(),
+            };
+            self.bounded(&clauses, &target, &mut core)?;
             Ok(core)
         })();
         self.scopes.pop();

@@ -5,6 +5,7 @@
 //! be run.
 
 mod authorize;
+mod bounded;
 mod change;
 mod expr;
 mod foreign_keys;
