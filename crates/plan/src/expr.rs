@@ -37,7 +37,6 @@ impl Expr {
             Expr::CaseBase(_, c) => Some((c.clone(), false)),
             Expr::Merged(e) => e.first_result().collation(),
             Expr::Plus(e) | Expr::Cast(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => e.collation(),
-            Expr::Subquery(s, n) => s.select.columns.get(*n).map(|c| (c.collation.clone(), false)),
             _ => self.explicit_collation().map(|c| (c, true)),
         }
     }

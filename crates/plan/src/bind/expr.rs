@@ -460,10 +460,10 @@ impl Binder<'_> {
         for (k, (e, c)) in lhs.iter().zip(&select.select.columns).enumerate() {
             let own = last.get(k).map_or(c.affinity, Expr::affinity);
             affinities.push(match_affinity(e.affinity(), own));
-            // The left side decides, then the column selected.
-            collations.push(match e.collation() {
-                Some((coll, _)) => coll,
-                None => c.collation.clone(),
+            // COLLATE decides, first the left side's; then the left side, then the column selected.
+            collations.push(match (e.collation(), last.get(k).and_then(Expr::collation)) {
+                (Some((_, false)) | None, Some((coll, true))) | (Some((coll, _)), _) => coll,
+                (None, _) => c.collation.clone(),
             });
         }
         Ok(Expr::InSelect(Box::new(InSelect { not, lhs, select, affinities, collations })))
