@@ -206,7 +206,8 @@ impl Binder<'_> {
         let out = self.expr(e);
         self.stored = stored;
         (self.scopes, self.frames) = (scopes, frames);
-        out.map_err(Error::without_offset)
+        // What a table carries stands in another text.
+        out.map_err(|e| if self.carried { e.without_offset() } else { e })
     }
 
     /// As [`Binder::table_expr`], where only some forms are allowed.
@@ -239,8 +240,8 @@ impl Binder<'_> {
     fn target_inner(&mut self, db: usize, table: &Rc<Table>, id: TableId) -> Result<Target> {
         let mut indexes = Vec::with_capacity(table.indexes.borrow().len());
         let pk = table.primary_index();
-        for index in table.indexes.borrow().iter() {
-            let key = self.index_key(table, index)?;
+        for index in table.each_index() {
+            let key = self.index_key(table, &index)?;
             let mut exprs = Vec::new();
             for (n, c) in index.columns.iter().enumerate() {
                 if let ColumnSource::Expr(e) = &c.source {
@@ -251,8 +252,8 @@ impl Binder<'_> {
                 Some(f) => Some(of_index(self.table_expr(table, id, f)?)),
                 None => None,
             };
-            let is_table = pk.as_ref().is_some_and(|p| Rc::ptr_eq(p, index));
-            indexes.push(TargetIndex { index: index.clone(), key, exprs, filter, is_table });
+            let is_table = pk.as_ref().is_some_and(|p| Rc::ptr_eq(p, &index));
+            indexes.push(TargetIndex { index, key, exprs, filter, is_table });
         }
         let mut checks = Vec::new();
         for c in &table.checks {
@@ -678,7 +679,11 @@ impl Binder<'_> {
         let t = &target.table;
         let mut terms = Vec::new();
         for term in &u.target {
-            terms.push(self.table_expr(t, target.id, &term.expr)?);
+            let e = self.table_expr(t, target.id, &term.expr)?;
+            if let (Expr::Column(c), true) = (e.without_collate(), self.asks()) {
+                self.ask_column(target.db, t, c.column)?;
+            }
+            terms.push(e);
         }
         let filter = match &u.target_filter {
             Some(f) => Some(self.table_expr(t, target.id, f)?),

@@ -75,10 +75,49 @@ impl Binder<'_> {
 
     /// Binds an expression that may be a row.
     pub(crate) fn any_expr(&mut self, e: &ast::Expr) -> Result<Expr> {
+        use ast::Expr as A;
+        if self.complaint.is_some()
+            && !matches!(
+                e,
+                A::Column { .. }
+                    | A::Call(_)
+                    | A::Like { .. }
+                    | A::IsNull(_)
+                    | A::NotNull(_)
+                    | A::Exists(_)
+                    | A::Subquery(..)
+                    | A::In { .. }
+            )
+        {
+            // Behind a call that was wrong only names are looked up, and not those below operators.
+            return Err(self.complaint.take().unwrap_or(Code::Error.into()));
+        }
         self.enter()?;
+        self.within += 1;
         let out = self.expr_inner(e);
+        self.within -= 1;
         self.leave();
-        out
+        self.complained(out)
+    }
+
+    /// Behind a whole expression: a call in it that was wrong is told of, where nothing went wrong after it.
+    fn complained<T>(&mut self, out: Result<T>) -> Result<T> {
+        match self.complaint.is_some() && self.within == 0 {
+            true => {
+                let call = self.complaint.take();
+                out.and(call.map_or(Err(Code::Error.into()), Err))
+            }
+            false => out,
+        }
+    }
+
+    /// Notes what is wrong with a call, whose arguments are looked at all the same.
+    fn complain(&mut self, e: Error, args: &[ast::Expr]) -> Result<Expr> {
+        self.complaint = Some(e);
+        for a in args {
+            self.expr(a)?;
+        }
+        Ok(Expr::Const(Value::Null))
     }
 
     /// Binds a condition, whose conjuncts go to `out` one by one; `on`: the table whose ON clause it is.
@@ -93,16 +132,21 @@ impl Binder<'_> {
             push_filter(out, bound, on);
             return Ok(());
         };
-        self.enter()?;
-        let (a, b) = &**sides;
-        if false_beside(a, b) {
-            out.push(Filter { expr: Expr::int(0), on });
-        } else {
-            self.conditions(a, on, out)?;
-            self.conditions(b, on, out)?;
+        if let Some(e) = self.complaint.take() {
+            return Err(e);
         }
+        self.enter()?;
+        self.within += 1;
+        let (a, b) = &**sides;
+        let done = if false_beside(a, b) {
+            out.push(Filter { expr: Expr::int(0), on });
+            Ok(())
+        } else {
+            self.conditions(a, on, out).and_then(|()| self.conditions(b, on, out))
+        };
+        self.within -= 1;
         self.leave();
-        Ok(())
+        self.complained(done)
     }
 
     fn boxed(&mut self, e: &ast::Expr) -> Result<Box<Expr>> {
@@ -137,27 +181,6 @@ impl Binder<'_> {
             A::Binary(op, sides) => self.infix(*op, &sides.0, &sides.1)?,
             A::IsNull(a) => Expr::IsNull(self.boxed(a)?),
             A::NotNull(a) => Expr::NotNull(self.boxed(a)?),
-            A::Like { op, not, lhs, rhs, escape, at } => {
-                let name = match op {
-                    ast::LikeOp::Like => "like",
-                    ast::LikeOp::Glob => "glob",
-                    // Complaints name these as they are written.
-                    ast::LikeOp::Regexp => operator_word(self.text, *at, "regexp"),
-                    ast::LikeOp::Match => operator_word(self.text, *at, "match"),
-                };
-                let mut args = vec![self.expr(rhs)?, self.expr(lhs)?];
-                if let Some(e) = escape {
-                    args.push(self.expr(e)?);
-                }
-                let span = ast::Span { start: *at, end: *at + name.len() as u32 };
-                let name = ast::Name { text: name.into(), quote: ast::Quote::None, span };
-                let function = self.function(&name, args.len())?;
-                if !self.ask_function(&function, *at)? {
-                    return Ok(Expr::Const(Value::Null));
-                }
-                let call = self.make_call(function, args, 1)?;
-                if *not { Expr::Not(Box::new(call)) } else { call }
-            }
             A::Between { not, e, lo, hi } => {
                 let e = self.any_expr(e)?;
                 let (lo, hi) = (self.any_expr(lo)?, self.any_expr(hi)?);
@@ -203,7 +226,14 @@ impl Binder<'_> {
                 }
                 Expr::Collate(Box::new(inner), coll)
             }
-            A::Call(c) => self.call(c)?,
+            A::Call(_) | A::Like { .. } => match self.called(e) {
+                // What is wrong with a call or in it keeps nobody from looking at what stands beside it.
+                Err(e) if matches!(e.code().primary(), Code::Error | Code::Auth) => {
+                    self.complaint = Some(e);
+                    Expr::Const(Value::Null)
+                }
+                called => called?,
+            },
             A::Row(list, _) => {
                 let items: Result<Vec<Expr>> = list.iter().map(|e| self.expr(e)).collect();
                 Expr::Row(items?)
@@ -408,8 +438,7 @@ impl Binder<'_> {
             let _ = self.any_expr(lhs);
             return Ok(Expr::int(not as i64));
         }
-        let lhs = self.any_expr(lhs)?;
-        let n = width(&lhs);
+        // The query is looked at before what is sought in it.
         let select = match rhs {
             // Parentheses more than it needs do not make a query a value.
             ast::InSet::List(list) if let [ast::Expr::Subquery(s, _)] = &list[..] => {
@@ -417,6 +446,8 @@ impl Binder<'_> {
                 self.subquery(s)?
             }
             ast::InSet::List(list) => {
+                let lhs = self.any_expr(lhs)?;
+                let n = width(&lhs);
                 if n > 1 {
                     return self.row_in_list(not, lhs, list);
                 }
@@ -448,12 +479,13 @@ impl Binder<'_> {
                 self.subquery(&s)?
             }
         };
-        let m = select.select.columns.len();
+        let lhs = self.any_expr(lhs)?;
+        let (n, m) = (width(&lhs), select.select.columns.len());
         if n != m {
             return Err(if n == 1 {
-                Error::sql(format!("sub-select returns {m} columns - expected 1"))
+                Error::sql(format!("sub-select returns {m} columns - expected 1")).nowhere()
             } else {
-                Error::sql(format!("sub-select returns {m} columns - expected {n}"))
+                Error::sql(format!("sub-select returns {m} columns - expected {n}")).nowhere()
             });
         }
         let lhs = fields(lhs);
@@ -528,7 +560,9 @@ impl Binder<'_> {
     /// Binds a nested query in an expression.
     pub(crate) fn subquery(&mut self, s: &ast::Select) -> Result<Rc<Subquery>> {
         let (id, number) = (self.new_sub(), self.number(s.number));
-        let (select, mut outer) = self.nested(|b| b.select(s))?;
+        let found = self.nested(|b| b.select(s));
+        self.query_failed |= found.is_err();
+        let (select, mut outer) = found?;
         if let Some(Returned { id: target, name, .. }) = &self.returned
             && !outer.contains(target)
         {
@@ -628,8 +662,47 @@ impl Binder<'_> {
         Ok(Expr::Call(Box::new(Call { function, args, collation, pure, overloaded })))
     }
 
+    fn called(&mut self, e: &ast::Expr) -> Result<Expr> {
+        match e {
+            ast::Expr::Call(c) => self.call(c),
+            _ => self.like(e),
+        }
+    }
+
+    fn like(&mut self, e: &ast::Expr) -> Result<Expr> {
+        let ast::Expr::Like { op, not, lhs, rhs, escape, at } = e else { return Err(Code::Internal.into()) };
+        let name = match op {
+            ast::LikeOp::Like => "like",
+            ast::LikeOp::Glob => "glob",
+            // Complaints name these as they are written.
+            ast::LikeOp::Regexp => operator_word(self.text, *at, "regexp"),
+            ast::LikeOp::Match => operator_word(self.text, *at, "match"),
+        };
+        let span = ast::Span { start: *at, end: *at + name.len() as u32 };
+        let name = ast::Name { text: name.into(), quote: ast::Quote::None, span };
+        let function = self.function(&name, 2 + usize::from(escape.is_some()));
+        if let Ok(f) = &function
+            && !self.ask_function(f, *at)?
+        {
+            return Ok(Expr::Const(Value::Null));
+        }
+        if let Err(e) = &function {
+            self.complaint = Some(e.clone());
+        }
+        let mut args = vec![self.expr(rhs)?, self.expr(lhs)?];
+        if let Some(e) = escape {
+            args.push(self.expr(e)?);
+        }
+        let Ok(function) = function else { return Ok(Expr::Const(Value::Null)) };
+        let call = self.make_call(function, args, 1)?;
+        Ok(if *not { Expr::Not(Box::new(call)) } else { call })
+    }
+
     fn call(&mut self, c: &ast::Call) -> Result<Expr> {
-        let function = self.function(&c.name, c.args.len())?;
+        let function = match self.function(&c.name, c.args.len()) {
+            Ok(f) => f,
+            Err(e) => return self.complain(e, &c.args),
+        };
         if !self.ask_function(&function, c.name.span.start)? {
             return Ok(Expr::Const(Value::Null));
         }
@@ -638,7 +711,8 @@ impl Binder<'_> {
             return self.window_call(c, over, function);
         }
         if function.flags.has(FunctionFlags::WINDOW_ONLY) {
-            return Err(Error::sql(format!("misuse of window function {name}()")).at(c.span.start));
+            let e = Error::sql(format!("misuse of window function {name}()")).at(c.span.start);
+            return self.complain(e, &c.args);
         }
         if matches!(function.imp, Implementation::Aggregate(_)) {
             return self.aggregate(c, function);
@@ -658,10 +732,11 @@ impl Binder<'_> {
         if let Implementation::Inline(iolite_ext::Inline::Likelihood) = function.imp {
             let ok = matches!(&args[1], Expr::Const(Value::Real(r)) if (0.0..=1.0).contains(r));
             if !ok {
-                return Err(Error::sql(
-                    "second argument to likelihood() must be a constant between 0.0 and 1.0",
-                )
-                .at(c.span.start));
+                self.complaint = Some(
+                    Error::sql("second argument to likelihood() must be a constant between 0.0 and 1.0")
+                        .at(c.span.start),
+                );
+                return Ok(Expr::Const(Value::Null));
             }
         }
         self.make_call(function, args, 0)
@@ -674,7 +749,7 @@ impl Binder<'_> {
             return Err(Error::sql(format!("unknown function: {name}()")));
         }
         if self.restriction != Restriction::None || self.scopes.is_empty() {
-            return Err(misuse().at(c.span.start));
+            return self.complain(misuse().at(c.span.start), &c.args);
         }
         if c.star && !(function.args == 0 && function.flags.has(FunctionFlags::COUNT)) {
             return Err(
@@ -730,7 +805,7 @@ impl Binder<'_> {
         {
             return Err(match phase_here {
                 Phase::GroupBy if owner == here => {
-                    Error::sql("aggregate functions are not allowed in the GROUP BY clause")
+                    Error::sql("aggregate functions are not allowed in the GROUP BY clause").nowhere()
                 }
                 Phase::Rows if owner == here && (self.scopes[here].has_agg || self.scopes[here].groups) => {
                     Error::sql(format!("misuse of aggregate: {}()", name))

@@ -27,7 +27,9 @@ impl Binder<'_> {
         self.enter()?;
         let pushed = self.push_with(s.with.as_ref())?;
         self.enter_query();
+        let within = std::mem::take(&mut self.within);
         let done = self.arms(s, out);
+        self.within = within;
         if self.answers_nothing() {
             out.limit = Some(Expr::int(0));
         }
@@ -348,6 +350,19 @@ impl Binder<'_> {
             self.top().aliases.push((c.meta.name.clone(), e.clone()));
         }
         // ON belongs to WHERE, and may use aliases like it.
+        let before_having = self.top().aggs.len();
+        if let Some(h) = &q.having {
+            // An aggregate in HAVING alone does not make one.
+            if q.group_by.is_empty() && !self.top().has_agg {
+                return Err(Error::sql("HAVING clause on a non-aggregate query"));
+            }
+            // Groups are chosen before any window is looked at.
+            self.top().in_window = true;
+            let having = self.expr(h);
+            self.top().in_window = false;
+            core.having = Some(having?);
+        }
+        let after_having = self.top().aggs.len();
         self.top().phase = Phase::Rows;
         let mut filter = Few::new();
         if let Some(w) = &q.filter {
@@ -365,6 +380,15 @@ impl Binder<'_> {
             if terms > most {
                 return Err(Error::sql(format!("too many terms in {clause} BY clause")));
             }
+        }
+        let grouped = self.top().has_agg || !q.group_by.is_empty();
+        for (i, t) in order_by.iter().enumerate() {
+            let term = self.order_by_term(i, t, core, columns)?;
+            order.push(term);
+        }
+        if !grouped && self.top().has_agg {
+            let name = self.top().aggs.last().map_or("".into(), |a| a.function.name.clone());
+            return Err(Error::sql(format!("misuse of aggregate: {name}()")));
         }
         self.top().phase = Phase::GroupBy;
         for (i, g) in q.group_by.iter().enumerate() {
@@ -387,34 +411,14 @@ impl Binder<'_> {
                 None => self.expr(g)?,
             };
             if e.any(&mut |x| matches!(x, Expr::Agg(..))) {
-                return Err(Error::sql("aggregate functions are not allowed in the GROUP BY clause"));
+                return Err(
+                    Error::sql("aggregate functions are not allowed in the GROUP BY clause").nowhere()
+                );
             }
             core.group_by.push(e);
         }
         self.top().phase = Phase::Groups;
-        let before_having = self.top().aggs.len();
-        if let Some(h) = &q.having {
-            // An aggregate in HAVING alone does not make one.
-            if q.group_by.is_empty() && !self.top().has_agg {
-                return Err(Error::sql("HAVING clause on a non-aggregate query"));
-            }
-            // Groups are chosen before any window is looked at.
-            self.top().in_window = true;
-            let having = self.expr(h);
-            self.top().in_window = false;
-            core.having = Some(having?);
-        }
-        let grouped = self.top().has_agg || !q.group_by.is_empty();
-        let before_order = self.top().aggs.len();
-        for (i, t) in order_by.iter().enumerate() {
-            let term = self.order_by_term(i, t, core, columns)?;
-            order.push(term);
-        }
-        if !grouped && self.top().has_agg {
-            let name = self.top().aggs.last().map_or("".into(), |a| a.function.name.clone());
-            return Err(Error::sql(format!("misuse of aggregate: {name}()")));
-        }
-        let having = before_having..before_order;
+        let having = before_having..after_having;
         having_last(&mut self.top().aggs, having, order);
         let scope = self.top();
         core.aggregate = scope.has_agg || !q.group_by.is_empty();
@@ -438,7 +442,7 @@ impl Binder<'_> {
         let mut coll = None;
         while let ast::Expr::Collate(inner, name) = e {
             if coll.is_none() {
-                coll = Some(self.collation(&name.text).map_err(|x| x.at(name.span.start))?);
+                coll = Some(self.collation(&name.text).map_err(Error::nowhere));
             }
             e = inner;
         }
@@ -458,6 +462,7 @@ impl Binder<'_> {
         let column = column.or_else(|| core.result.iter().position(|r| r.same_form(&expr)));
         let mut term = self.order_term(expr, column, t);
         if let Some(c) = coll {
+            let c = c?;
             term.expr = Expr::Collate(Box::new(term.expr), c.clone());
             term.collation = c;
         }
@@ -654,7 +659,10 @@ impl Binder<'_> {
         let Some(s) = source else { return };
         match &s.columns {
             Columns::Table(t) => {
-                let db = s.db.map_or_else(|| "main".into(), |d| self.env.catalog.schemas[d].name.clone());
+                let returned = self.returned.as_ref().filter(|r| r.id == c.table).map(|r| r.db);
+                let db =
+                    s.db.or(returned)
+                        .map_or_else(|| "main".into(), |d| self.env.catalog.schemas[d].name.clone());
                 // The type of a hidden column is empty where that of others is none.
                 let mut hidden = false;
                 let (decl, name): (Rc<str>, Rc<str>) = match (c.column, t.rowid_alias) {

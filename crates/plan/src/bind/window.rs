@@ -86,11 +86,14 @@ impl Binder<'_> {
         w: &ast::Window,
     ) -> Result<(Vec<Expr>, Option<Expr>, WindowDef)> {
         let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
-        let filter = c.filter.as_ref().map(|f| self.expr(f)).transpose()?;
+        let args = args?;
+        // Behind what is wrong with the arguments nothing is looked at; of the rest, what is wrong last is told.
         let partition: Result<Vec<Expr>> = w.partition_by.iter().map(|e| self.expr(e)).collect();
-        let order = self.plain_order(&w.order_by)?;
+        let order = self.plain_order(&w.order_by);
+        let filter = c.filter.as_ref().map(|f| self.expr(f)).transpose()?;
+        let (order, partition) = (order?, partition?);
         let frame = self.frame(w.frame.as_ref(), order.len())?;
-        Ok((args?, filter, WindowDef { partition: partition?, order, frame, calls: Vec::new() }))
+        Ok((args, filter, WindowDef { partition, order, frame, calls: Vec::new() }))
     }
 
     /// The definition that `OVER` means, with that of the window it is based on.
