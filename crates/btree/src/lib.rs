@@ -43,8 +43,8 @@ pub use extent::{Extent, RowsChanged};
 pub use iolite_os::{FileId, FileStamp};
 pub use iolite_pager::{Base, LogMark, Mark, SnapshotName};
 pub use iolite_pager::{
-    BusyHandler, CacheStats, CheckpointMode, CheckpointResult, Commit, JournalMode, LockingMode, OpenOptions,
-    SecureDelete, SyncMode, TxnState,
+    BusyHandler, CacheStats, CheckpointMode, CheckpointResult, Commit, JournalMode, LeaseTerms, LockingMode,
+    OpenOptions, SecureDelete, SyncMode, TxnState,
 };
 pub use node::{Cell, TreeKind};
 pub use shared_cache::Member;

@@ -261,9 +261,9 @@ impl Btree {
         self.0.pager.borrow().lock_lease()
     }
 
-    /// Sets it; 0 turns it off.
-    pub fn set_lock_lease(&self, millis: u32) -> Result<()> {
-        self.pager()?.set_lock_lease(millis);
+    /// Sets it.
+    pub fn set_lock_lease(&self, terms: LeaseTerms) -> Result<()> {
+        self.pager()?.set_lock_lease(terms);
         Ok(())
     }
 

@@ -307,6 +307,9 @@ unsafe fn create(g: Given) -> c_int {
         if window {
             set = set.and(FunctionFlags::WINDOW);
         }
+        if aggregate {
+            set = set.and(FunctionFlags::POINTERS);
+        }
         let code = Rc::new(code);
         let imp = if scalar {
             Some(Implementation::User(Rc::new(CScalar(code.clone()))))

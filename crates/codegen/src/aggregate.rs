@@ -267,8 +267,15 @@ impl Codegen<'_> {
             if let Some(f) = &a.agg.filter {
                 self.jump_unless(f, skip, true)?;
             }
-            self.expr_list(&a.arg_exprs, a.args)?;
             let value = a.args + (a.arg_exprs.len() - a.agg.args.len()) as i32;
+            // Rows that are sorted first lose what is no value.
+            if a.agg.function.flags.has(FunctionFlags::POINTERS) && a.agg.order_by.is_empty() {
+                for (e, target) in a.arg_exprs.iter().zip(a.args..) {
+                    self.argument_to(e, target)?;
+                }
+            } else {
+                self.expr_list(&a.arg_exprs, a.args)?;
+            }
             if let Some(Seen::Before { last, started, collation }) = &a.distinct {
                 self.skip_repeated(value, *last, *started, collation, skip);
             }

@@ -176,6 +176,8 @@ impl FunctionFlags {
     pub const ORDERED_SET: FunctionFlags = FunctionFlags(2048);
     /// Reads blobs among its arguments as texts: in a database of UTF-16 their bytes are UTF-16.
     pub const TEXTS: FunctionFlags = FunctionFlags(4096);
+    /// An aggregate that takes pointers of the program for pointers (a user's scalar always does).
+    pub const POINTERS: FunctionFlags = FunctionFlags(16384);
     /// Named in a schema, and registered by nobody: [`Function::unknown`].
     pub const UNKNOWN: FunctionFlags = FunctionFlags(8192);
 

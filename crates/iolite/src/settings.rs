@@ -8,7 +8,7 @@
 //! Pragmas that do more than set a flag are functions of `pragma/`, those of the kind `pragma` here set one and
 //! prepare all statements anew where it changes. Settings of a file's pages (cache size, journal mode) belong to `Btree`.
 
-use iolite_btree::LockingMode;
+use iolite_btree::{LeaseTerms, LockingMode};
 use std::cell::Cell;
 use std::sync::OnceLock;
 
@@ -117,7 +117,7 @@ settings! {
         automatic_index: bool = true, "Joins may make an index for themselves.", pragma "automatic_index";
         busy_timeout: u32 = 0, "For how many milliseconds locks are waited for.";
         cache_spill: i64 = 1, "The pages from which on changed ones are written before the commit; 0: never.";
-        checkpoint_thread: bool = false, "Checkpoints after a commit may be left to a thread.";
+        checkpoint_thread: bool = true, "Checkpoints after a commit may be left to a thread.";
         #[cfg_attr(not(feature = "columnar"), allow(dead_code))]
         column_derivation: bool = true, "Columns of inner tables may be laid beside outer ones.", own pragma "column_derivation";
         comments: bool = true, "Texts that are prepared may have comments.", switch Comments;
@@ -132,7 +132,7 @@ settings! {
         large_value_direct: bool = false, "Large values may go to the file at once, in WAL mode.";
         legacy_alter_table: bool = false, "ALTER TABLE RENAME leaves what refers to the table as it is.", pragma "legacy_alter_table", switch LegacyAlterTable;
         legacy_format: bool = false, "New databases have the oldest schema format.", switch LegacyFormat;
-        lock_lease: u32 = 0, "For how many milliseconds read locks on a log are kept unused.";
+        lock_lease: LeaseTerms = LeaseTerms::USUAL, "When read locks on a log are kept unused.";
         locking_mode: Option<LockingMode> = None, "The locking mode without the name of a database, if it was set.";
         lookahead_filters: bool = true, "Joins ask Bloom filters first.", own pragma "lookahead_filters";
         no_checkpoint_on_close: bool = false, "Closing the last connection leaves the log as it is.", switch NoCheckpointOnClose;

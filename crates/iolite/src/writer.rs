@@ -24,6 +24,7 @@ use crate::connection::Connection as Engine;
 use crate::control;
 use iolite_base::{Code, Error, Result};
 use iolite_btree::SyncMode;
+use iolite_os::background::without_signals;
 use iolite_sql::ast::BeginMode;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -326,9 +327,9 @@ impl Writer {
         let weak = Arc::downgrade(&queue);
         let (said, heard) = std::sync::mpsc::channel();
         let own = queue.clone();
-        let thread = std::thread::Builder::new()
-            .name("iolite-writer".into())
-            .spawn(move || {
+        let named = std::thread::Builder::new().name("iolite-writer".into());
+        let thread = without_signals(|| {
+            named.spawn(move || {
                 let opened = open();
                 // Nobody listens only if the starting thread is gone.
                 let _ = said.send(opened.as_ref().map(|_| ()).map_err(Error::clone));
@@ -336,7 +337,8 @@ impl Writer {
                     own.run(&c);
                 }
             })
-            .map_err(|e| Error::new(Code::Nomem, format!("no thread for the write queue: {e}")))?;
+        })
+        .map_err(|e| Error::new(Code::Nomem, format!("no thread for the write queue: {e}")))?;
         lock(&queue.state).thread = Some(thread);
         let writer = Writer(queue);
         heard.recv().map_err(|_| Error::from(Code::Internal))??;

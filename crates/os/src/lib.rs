@@ -8,6 +8,7 @@
 //! This crate is the only place with system calls. It knows nothing of pages, journals or SQL: to it a lock
 //! is a lock and a file is bytes.
 
+pub mod background;
 mod memory;
 mod pass;
 mod per_process;

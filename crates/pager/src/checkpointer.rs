@@ -14,14 +14,14 @@
 //! What always holds: at most one job per database waits or runs; a job's files are closed when it has ended; after
 //! [`rest`] none waits or runs that was left before. So connections that want the database for themselves (the last one to
 //! close, one that leaves WAL mode) rest first, and so does an explicit checkpoint, which would find itself in the way.
-//! The thread starts with the first job and is absent after `fork`: what the parent left is the parent's, and the child
-//! has a desk and a thread of its own. Files of a VFS that does not say that threads may open them are left alone.
+//! The thread starts with the first job. A forked child has none (`iolite_os::background`), and a desk of its own: what the
+//! parent left is the parent's. Files of a VFS that does not say that threads may open them are left alone.
 
 use crate::shared::Database;
 use crate::types::{CheckpointMode, SyncMode};
 use crate::wal::{Role, Wal};
 use iolite_base::{Code, Result};
-use iolite_os::{File, FileId, FileKind, LockLevel, OpenFlags, PerProcess, Vfs};
+use iolite_os::{File, FileId, FileKind, LockLevel, OpenFlags, PerProcess, Vfs, background};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -93,8 +93,7 @@ pub fn ask(job: Job) -> bool {
         return true;
     }
     if !desk.kept {
-        let started = std::thread::Builder::new().name("iolite-checkpoint".into()).spawn(|| house.keep());
-        if started.is_err() {
+        if !background::keep_house("iolite-checkpoint", || house.keep()) {
             return false;
         }
         desk.kept = true;

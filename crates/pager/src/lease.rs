@@ -16,10 +16,10 @@
 //!
 //! What always holds: the lock is held in `Idle` and `Used`, and in `Going` until the kernel was told; only
 //! the connection leaves `Free` and `Used`; from `Idle`, whoever exchanges the state has the lock. The
-//! housekeeper sleeps without a time limit while all leases are free, starts with the first lease, and is
-//! absent after `fork`: the child starts one of its own.
+//! housekeeper sleeps without a time limit while all leases are free, and starts with the first lease. A forked child has
+//! none, and no leases (`iolite_os::background`).
 
-use iolite_os::{FileId, PerProcess, ShmRelease};
+use iolite_os::{FileId, PerProcess, ShmRelease, background};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::*};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -29,6 +29,28 @@ const IDLE: u32 = 1;
 const USED: u32 = 2;
 const GOING: u32 = 3;
 
+/// When a connection keeps the lock of its last snapshot, and for how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LeaseTerms {
+    /// For how many milliseconds a lock is kept unused; 0: not at all.
+    pub millis: u32,
+    /// So many transactions must have ended within that time before: a connection that reads now and then gains nothing by
+    /// a lease, and needs no housekeeper.
+    pub after: u32,
+}
+
+impl LeaseTerms {
+    /// No lease.
+    pub const NONE: LeaseTerms = LeaseTerms::from_the_first(0);
+    /// What holds where nobody says otherwise.
+    pub const USUAL: LeaseTerms = LeaseTerms { millis: 10, after: 32 };
+
+    /// The first transaction already leaves its lock with the lease.
+    pub const fn from_the_first(millis: u32) -> LeaseTerms {
+        LeaseTerms { millis, after: 1 }
+    }
+}
+
 /// One connection's lease. See the module's head.
 pub struct Lease {
     state: AtomicU32,
@@ -36,6 +58,8 @@ pub struct Lease {
     lock: AtomicU8,
     /// Rises with each statement: how the housekeeper sees that nothing happened.
     uses: AtomicU32,
+    /// The housekeeper gave it back: nothing was read for its time.
+    over: AtomicBool,
     millis: u32,
     file: FileId,
     release: Arc<dyn ShmRelease>,
@@ -48,6 +72,7 @@ impl Lease {
             state: AtomicU32::new(FREE),
             lock: AtomicU8::new(0),
             uses: AtomicU32::new(0),
+            over: AtomicBool::new(false),
             millis: millis.max(1),
             file,
             release,
@@ -86,17 +111,24 @@ impl Lease {
         }
     }
 
+    /// Whether its time ran out since this was last asked.
+    pub fn is_over(&self) -> bool {
+        self.over.swap(false, Relaxed)
+    }
+
     /// The connection has given the lock back itself.
     pub fn let_go(&self) {
         self.state.store(FREE, Release);
     }
 
-    /// Gives an idle lock back.
-    fn revoke(&self) {
-        if self.state.compare_exchange(IDLE, GOING, AcqRel, Relaxed).is_ok() {
+    /// Gives an idle lock back. `false`: it is in use, or was given back.
+    fn revoke(&self) -> bool {
+        let idle = self.state.compare_exchange(IDLE, GOING, AcqRel, Relaxed).is_ok();
+        if idle {
             self.release.release(self.lock.load(Relaxed));
             self.state.store(FREE, Release);
         }
+        idle
     }
 
     /// The connection needs the lease no more, and holds no lock by it.
@@ -154,8 +186,7 @@ impl House {
         if !t.kept {
             // The first lease of this process.
             ASLEEP.store(false, SeqCst);
-            let started = std::thread::Builder::new().name("iolite-lease".into()).spawn(|| self.keep());
-            if started.is_err() {
+            if !background::keep_house("iolite-lease", || self.keep()) {
                 return false;
             }
             t.kept = true;
@@ -185,8 +216,8 @@ impl House {
                 let Some(l) = lease.upgrade() else { continue };
                 shortest = shortest.min(l.millis);
                 let uses = l.uses.load(Relaxed);
-                if uses == *seen {
-                    l.revoke();
+                if uses == *seen && l.revoke() {
+                    l.over.store(true, Relaxed);
                 }
                 *seen = uses;
                 quiet &= l.state.load(SeqCst) == FREE;

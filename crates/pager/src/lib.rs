@@ -29,6 +29,7 @@ mod view;
 mod wal;
 
 pub use journal::lock_byte_page;
+pub use lease::LeaseTerms;
 pub use pager::{Pager, State};
 pub use read_ahead::Scan;
 pub use types::{

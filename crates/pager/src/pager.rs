@@ -21,6 +21,7 @@ use crate::checkpointer;
 use crate::direct::Direct;
 use crate::former::Former;
 use crate::journal::{self, Journal};
+use crate::lease::LeaseTerms;
 use crate::shared::Share;
 use crate::table::PageTable;
 use crate::types::*;
@@ -97,8 +98,10 @@ pub struct Pager {
     pub(crate) persist_wal: bool,
     /// The log stays as it is when the last connection closes.
     pub(crate) no_checkpoint_on_close: bool,
-    /// Milliseconds for which read locks are kept unused, and frames from which on none is.
-    pub(crate) lease: (u32, u32),
+    /// When read locks are kept unused.
+    pub(crate) lease: LeaseTerms,
+    /// From so many frames on none is.
+    pub(crate) lease_frames: u32,
     /// Checkpoints may be left to a thread: wanted, and the log's frames when one was left last.
     pub(crate) checkpoint_thread: bool,
     pub(crate) asked_at: u32,
@@ -235,7 +238,8 @@ impl Pager {
             journal_size_limit: -1,
             persist_wal: false,
             no_checkpoint_on_close: false,
-            lease: (0, 1000),
+            lease: LeaseTerms::NONE,
+            lease_frames: 1000,
             checkpoint_thread: false,
             asked_at: 0,
             large_direct: false,

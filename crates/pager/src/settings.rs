@@ -1,6 +1,7 @@
 //! What pragmas ask and set.
 
 use crate::checkpointer::{self, Job};
+use crate::lease::LeaseTerms;
 use crate::pager::{Kind, Pager, State};
 use crate::types::*;
 use crate::wal::{Role, Wal};
@@ -140,7 +141,7 @@ impl Pager {
     /// Sets it.
     pub fn set_sync_mode(&mut self, mode: SyncMode) {
         self.sync = mode;
-        self.set_lease_frames(self.lease.1);
+        self.set_lease_frames(self.lease_frames);
     }
 
     /// The journal mode in force.
@@ -262,22 +263,23 @@ impl Pager {
 
     /// `PRAGMA lock_lease_ms`: for how long a read lock on a log is kept unused. 0: not at all.
     pub fn lock_lease(&self) -> u32 {
-        self.lease.0
+        self.lease.millis
     }
 
-    /// Sets it.
-    pub fn set_lock_lease(&mut self, millis: u32) {
-        self.lease.0 = millis;
+    /// Sets it. The usual terms are for files of a VFS that says that threads may open them.
+    pub fn set_lock_lease(&mut self, terms: LeaseTerms) {
+        let fits = terms != LeaseTerms::USUAL || (self.kind == Kind::File && self.vfs.threads());
+        self.lease = if fits { terms } else { LeaseTerms::NONE };
         if let (Some(wal), Some(file)) = (&mut self.wal, &self.file) {
             wal.end_lease(&**file);
-            wal.lease_millis = millis;
+            wal.lease_terms = self.lease;
         }
     }
 
     /// Says from how many frames on the log is to be copied back: locks that hinder it are then not kept.
     pub fn set_lease_frames(&mut self, frames: u32) {
-        self.lease.1 = frames;
-        let frames = self.lease_frames();
+        self.lease_frames = frames;
+        let frames = self.most_leased_frames();
         if let Some(wal) = &mut self.wal {
             wal.lease_frames = frames;
             wal.others_sync = self.checkpoint_thread && self.sync == SyncMode::Normal;
@@ -285,8 +287,9 @@ impl Pager {
     }
 
     /// A job of the checkpointer's takes leases back itself, and the log is longer when it begins anew.
-    fn lease_frames(&self) -> u32 {
-        if self.leaves_checkpoints() { self.lease.1.saturating_mul(checkpointer::LOST) } else { self.lease.1 }
+    fn most_leased_frames(&self) -> u32 {
+        let times = if self.leaves_checkpoints() { checkpointer::LOST } else { 1 };
+        self.lease_frames.saturating_mul(times)
     }
 
     /// Only commits that do not wait for the disk gain by it. At FULL a checkpoint is 8 % of them, and a log that grows to
@@ -304,7 +307,7 @@ impl Pager {
     pub fn set_checkpoint_thread(&mut self, on: bool) {
         self.checkpoint_thread = on && self.kind == Kind::File && self.vfs.threads();
         self.asked_at = 0;
-        self.set_lease_frames(self.lease.1);
+        self.set_lease_frames(self.lease_frames);
     }
 
     /// Takes back or waits for a checkpoint that was left to the thread.
@@ -522,7 +525,7 @@ impl Pager {
         wal.chain = self.share.as_ref().map(|s| s.chain());
         wal.shared = self.share.as_ref().map(|s| s.database().clone());
         wal.size_limit = self.journal_size_limit;
-        (wal.lease_millis, wal.lease_frames) = (self.lease.0, self.lease_frames());
+        (wal.lease_terms, wal.lease_frames) = (self.lease, self.most_leased_frames());
         wal.others_sync = self.leaves_checkpoints();
         self.wal = Some(wal);
         self.kept_journal = None;

@@ -382,6 +382,17 @@ impl Expr {
         e
     }
 
+    /// The value of an expression that needs no code: a literal, with a sign, a collating sequence or a CAST around it.
+    pub(crate) fn constant_value(&self) -> Option<Value> {
+        match self {
+            Expr::Const(v) => Some(v.clone()),
+            Expr::Neg(a) => a.constant_value().map(|v| iolite_value::arith::negate(&v)),
+            Expr::Plus(a) | Expr::Collate(a, _) => a.constant_value(),
+            Expr::Cast(a, aff) => aff.cast(&a.constant_value()?).ok(),
+            _ => None,
+        }
+    }
+
     /// Whether the value can be NULL, as far as the form tells.
     pub fn surely_not_null(&self) -> bool {
         match self {

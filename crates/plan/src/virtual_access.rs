@@ -10,7 +10,6 @@
 //! with as a function is offered.
 
 use crate::access::{Accesses, Candidate, OrderKey};
-use crate::bind::constant_value;
 use crate::bound::*;
 use crate::plan::*;
 use crate::terms::{Mask, Op, Positions, Term};
@@ -142,7 +141,7 @@ impl Accesses<'_> {
             value: match (&o.value, o.op) {
                 (_, ConstraintOp::IsNull | ConstraintOp::IsNotNull) => None,
                 (EqTerm::Eq { value: Expr::Collate(..), .. }, _) => None,
-                (EqTerm::Eq { value, .. }, _) => constant_value(value),
+                (EqTerm::Eq { value, .. }, _) => value.constant_value(),
                 _ => None,
             },
             is_in: o.is_in(),

@@ -53,7 +53,7 @@ impl File for WatchedFile {
 fn open_on(vfs: &Arc<Watched>, path: &str) -> Btree {
     let bt = Btree::open(vfs.clone(), path, &OpenOptions::default()).unwrap();
     bt.set_synchronous(SyncMode::Normal).unwrap();
-    bt.set_lock_lease(10).unwrap();
+    bt.set_lock_lease(LeaseTerms::from_the_first(10)).unwrap();
     bt.set_wal_autocheckpoint(40);
     bt.set_checkpoint_thread(true).unwrap();
     bt

@@ -515,7 +515,7 @@ fn snapshots(vfs: Arc<dyn Vfs>) {
                 scope.spawn(move || {
                     let bt = Btree::open(vfs, path, opts).unwrap();
                     bt.set_busy_timeout(60_000).unwrap();
-                    bt.set_lock_lease(3).unwrap();
+                    bt.set_lock_lease(LeaseTerms::from_the_first(3)).unwrap();
                     bt.begin_read().unwrap();
                     bt.end_read();
                     // One commits with a sync, the other on top of it without.
@@ -556,7 +556,7 @@ fn snapshots(vfs: Arc<dyn Vfs>) {
                 scope.spawn(move || {
                     let bt = Btree::open(vfs, path, opts).unwrap();
                     bt.set_busy_timeout(60_000).unwrap();
-                    bt.set_lock_lease(t * 4).unwrap();
+                    bt.set_lock_lease(LeaseTerms::from_the_first(t * 4)).unwrap();
                     for _ in 0..150 {
                         bt.begin_read().unwrap();
                         let mut c = bt.cursor(root, TreeKind::Table, false).unwrap();
@@ -587,7 +587,7 @@ fn child_that_may_only_read() {
     let Ok(path) = std::env::var("IOLITE_READ_AT") else { return };
     let want: u64 = std::env::var("IOLITE_READ_ROWS").unwrap().parse().unwrap();
     let bt = open(&path, &OpenOptions::default());
-    bt.set_lock_lease(1000).unwrap();
+    bt.set_lock_lease(LeaseTerms::from_the_first(1000)).unwrap();
     for _ in 0..3 {
         assert_eq!(rows(&bt, 2), want);
     }

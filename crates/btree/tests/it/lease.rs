@@ -50,18 +50,47 @@ fn a_lock_is_kept_for_its_time_and_no_longer() {
     assert_eq!(bt.lock_lease(), 0);
     assert_eq!(count(&bt, root), 1);
     assert!(marks_are_free(&path), "nothing is kept unless asked for");
-    bt.set_lock_lease(60_000).unwrap();
+    bt.set_lock_lease(LeaseTerms::from_the_first(60_000)).unwrap();
     assert_eq!(count(&bt, root), 1);
     assert!(!marks_are_free(&path));
     assert_eq!(count(&bt, root), 1);
     assert!(!marks_are_free(&path));
-    bt.set_lock_lease(0).unwrap();
+    bt.set_lock_lease(LeaseTerms::NONE).unwrap();
     assert!(marks_are_free(&path));
-    bt.set_lock_lease(4).unwrap();
+    bt.set_lock_lease(LeaseTerms::from_the_first(4)).unwrap();
     for _ in 0..3 {
         assert_eq!(count(&bt, root), 1);
         assert!(soon(|| marks_are_free(&path)));
     }
+}
+
+#[test]
+fn a_lock_is_kept_once_reads_follow_each_other() {
+    let s = Scratch::new();
+    let path = s.path("a.db");
+    let (writer, root) = database(&path);
+    add(&writer, root, 1);
+    let bt = open(&path, &OpenOptions::default());
+    bt.set_lock_lease(LeaseTerms { millis: 60_000, after: 5 }).unwrap();
+    for _ in 0..4 {
+        assert_eq!(count(&bt, root), 1);
+        assert!(marks_are_free(&path));
+    }
+    assert_eq!(count(&bt, root), 1);
+    assert!(!marks_are_free(&path));
+    // A commit of one's own moves the mark, and does not begin the count anew.
+    add(&bt, root, 2);
+    assert!(!marks_are_free(&path));
+
+    bt.set_lock_lease(LeaseTerms { millis: 30, after: 5 }).unwrap();
+    let read = || assert_eq!(count(&bt, root), 2);
+    assert!(soon(|| {
+        (0..5).for_each(|_| read());
+        !marks_are_free(&path)
+    }));
+    assert!(soon(|| marks_are_free(&path)));
+    read();
+    assert!(marks_are_free(&path), "one read after a pause keeps nothing");
 }
 
 #[test]
@@ -70,8 +99,8 @@ fn a_kept_lock_hides_no_commit() {
     let path = s.path("a.db");
     let (writer, root) = database(&path);
     let bt = open(&path, &OpenOptions::default());
-    bt.set_lock_lease(60_000).unwrap();
-    writer.set_lock_lease(60_000).unwrap();
+    bt.set_lock_lease(LeaseTerms::from_the_first(60_000)).unwrap();
+    writer.set_lock_lease(LeaseTerms::from_the_first(60_000)).unwrap();
     for i in 1..200 {
         let (w, r) = if i % 5 == 0 { (&bt, &writer) } else { (&writer, &bt) };
         add(w, root, i);
@@ -95,7 +124,7 @@ fn no_lock_is_kept_on_a_log_that_is_to_be_copied_back() {
     writer.set_wal_autocheckpoint(0);
     let bt = open(&path, &OpenOptions::default());
     bt.set_wal_autocheckpoint(5);
-    bt.set_lock_lease(60_000).unwrap();
+    bt.set_lock_lease(LeaseTerms::from_the_first(60_000)).unwrap();
     for i in 0..10 {
         add(&writer, root, i);
     }
@@ -114,7 +143,7 @@ fn a_checkpoint_of_another_process_gets_through() {
     let path = s.path("a.db");
     let (writer, root) = database(&path);
     let bt = open(&path, &OpenOptions::default());
-    bt.set_lock_lease(10).unwrap();
+    bt.set_lock_lease(LeaseTerms::from_the_first(10)).unwrap();
     for i in 0..5 {
         add(&writer, root, i);
         assert_eq!(count(&bt, root), i as u64 + 1);

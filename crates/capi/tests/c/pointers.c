@@ -13,6 +13,17 @@ static void take(sqlite3_context *c, int n, sqlite3_value **v) {
   sqlite3_result_int(c, sqlite3_value_pointer(v[0], "place") == &there);
 }
 
+static void count_step(sqlite3_context *c, int n, sqlite3_value **v) {
+  int *sum = sqlite3_aggregate_context(c, sizeof(int));
+  (void)n;
+  *sum += sqlite3_value_pointer(v[0], "place") == &there ? 1 : 100;
+}
+
+static void count_end(sqlite3_context *c) {
+  int *sum = sqlite3_aggregate_context(c, 0);
+  sqlite3_result_int(c, sum ? *sum : 0);
+}
+
 static void plus(sqlite3_context *c, int n, sqlite3_value **v) {
   (void)n;
   sqlite3_result_int(c, sqlite3_value_int(v[0]) + 1);
@@ -75,6 +86,13 @@ int main(int n, char **argv) {
   show(db, "SELECT plus(plus(a)) FROM u WHERE plus(a) = 2", 0);
   show(db, "SELECT plus(plus(a)) FROM u ORDER BY plus(a)", 0);
   show(db, "SELECT value FROM json_each('[1,2]') WHERE plus(value) = plus(plus(1))", 0);
+  /* An aggregate of the program takes them, but not from rows that were kept first. */
+  sqlite3_create_function(db, "pointers", 1, SQLITE_UTF8, 0, 0, count_step, count_end);
+  show(db, "SELECT pointers(give()), pointers(a), pointers(?) FROM u", 1);
+  show(db, "SELECT a, pointers(?) FROM u GROUP BY a", 1);
+  show(db, "SELECT a, pointers(?) FILTER (WHERE b > 1) FROM u GROUP BY a", 1);
+  show(db, "SELECT pointers(DISTINCT ?) FROM u", 1);
+  show(db, "SELECT pointers(p) FROM (SELECT ? AS p, b FROM u ORDER BY b LIMIT 9)", 1);
   sqlite3_close(db);
   return 0;
 }

@@ -19,6 +19,7 @@ use crate::star::scan::Findings;
 use crate::star::scope::Run;
 use crate::star::split::JoinPlan;
 use iolite_base::{Code, Result};
+use iolite_os::background::without_signals;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Fewer rows are not worth a thread, which takes some twenty microseconds to begin.
@@ -119,7 +120,7 @@ impl Run<'_> {
                 let code = move || work(st, false, &|| Ok(())).map_err(|e| e.code());
                 // Where no thread can be had, the others do its work.
                 let named = std::thread::Builder::new().name("iolite-scan".into());
-                running.extend(named.spawn_scoped(scope, code).ok());
+                running.extend(without_signals(|| named.spawn_scoped(scope, code)).ok());
             }
             let mine = work(own, true, &|| self.rt.check());
             let theirs: Vec<_> =

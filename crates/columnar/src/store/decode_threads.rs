@@ -19,6 +19,7 @@
 
 use super::*;
 use crate::store::decode::{Built, Lot};
+use iolite_os::background::without_signals;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, mpsc};
@@ -168,7 +169,7 @@ impl Store {
                 };
                 // Where no thread can be had, the others do its work.
                 let named = std::thread::Builder::new().name("iolite-decode".into());
-                others += named.spawn_scoped(scope, code).is_ok() as usize;
+                others += without_signals(|| named.spawn_scoped(scope, code)).is_ok() as usize;
             }
             drop(give);
             let mut spare = Spare::default();

@@ -24,6 +24,7 @@ use crate::store::{Columns, Segment, Store, TableState, lock, next_stamp};
 use iolite_base::{Code, Pgno, Result};
 use iolite_btree::{Base, Btree, LogMark, Mark};
 use iolite_os::Vfs;
+use iolite_os::background::without_signals;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -307,10 +308,8 @@ impl Store {
         let snapshot = self.snapshot(bt, false);
         let store = self.clone();
         // Where no thread can be had, closing writes it.
-        *worker = std::thread::Builder::new()
-            .name("iolite-columns".into())
-            .spawn(move || store.write(snapshot))
-            .ok();
+        let named = std::thread::Builder::new().name("iolite-columns".into());
+        *worker = without_signals(|| named.spawn(move || store.write(snapshot))).ok();
     }
 
     /// Before the last connection of the process closes: what has to be written then.

@@ -162,12 +162,17 @@ impl Inner {
             None => b.set_busy_timeout(self.settings.busy_timeout())?,
         }
         b.set_wal_autocheckpoint(self.settings.autocheckpoint());
-        b.set_lock_lease(self.settings.lock_lease())?;
-        b.set_checkpoint_thread(self.settings.checkpoint_thread())?;
+        self.settle_housekeeping(b)?;
         if let Some(m) = self.settings.locking_mode() {
             b.set_locking_mode(m)?;
         }
         b.set_large_value_direct(self.settings.large_value_direct())
+    }
+
+    /// Says what a thread of the process may do for a database.
+    pub fn settle_housekeeping(&self, b: &Btree) -> Result<()> {
+        b.set_lock_lease(self.settings.lock_lease())?;
+        b.set_checkpoint_thread(self.settings.checkpoint_thread())
     }
 
     /// Lets a database ask how many free pages go.

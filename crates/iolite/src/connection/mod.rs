@@ -20,7 +20,7 @@ use crate::open::{OpenFlags, Sharing, target};
 use crate::settings::{Settings, Switch};
 use crate::txn::Transaction;
 use iolite_base::{Encoding, Error, Limit, Result};
-use iolite_btree::{Btree, Caches, CheckpointMode, CheckpointResult, Member, TxnState};
+use iolite_btree::{Btree, Caches, CheckpointMode, CheckpointResult, LeaseTerms, Member, TxnState};
 use iolite_catalog::{Catalog, Schema};
 use iolite_os::Vfs;
 use std::cell::{Cell, RefCell};
@@ -52,8 +52,7 @@ impl Connection {
     }
 
     /// Opens a database file, creating it if it is missing. An empty name or `:memory:` is a private transient one.
-    /// It keeps its read lock for some milliseconds after a statement (`PRAGMA lock_lease_ms`), leaves checkpoints to a
-    /// thread (`PRAGMA checkpoint_thread`), and large queries use all cores (`PRAGMA threads`), as one that is opened with flags does only when asked to.
+    /// Large queries use all cores (`PRAGMA threads`), as in one that is opened with flags only when asked to.
     pub fn open(name: &str) -> Result<Connection> {
         let c = Connection::open_with(name, OpenFlags::default())?;
         c.tune()?;
@@ -62,16 +61,15 @@ impl Connection {
 
     /// The settings of [`Connection::open`].
     pub(crate) fn tune(&self) -> Result<()> {
-        self.lock_lease(10)?;
-        self.checkpoint_thread(true)?;
         self.0.settings.threads.set(crate::settings::cores());
         Ok(())
     }
 
     /// For how long read locks on a log are kept after a statement, in milliseconds; 0: not at all.
     pub fn lock_lease(&self, ms: u32) -> Result<()> {
-        self.0.settings.lock_lease.set(ms);
-        self.0.open_trees().iter().try_for_each(|b| b.set_lock_lease(ms))
+        let terms = LeaseTerms::from_the_first(ms);
+        self.0.settings.lock_lease.set(terms);
+        self.0.open_trees().iter().try_for_each(|b| b.set_lock_lease(terms))
     }
 
     /// Whether checkpoints after a commit may be left to a thread of this process (`PRAGMA checkpoint_thread`).
@@ -124,7 +122,7 @@ impl Connection {
         let sharing = caches.map(|c| Sharing { caches: c.clone(), member: c.member() });
         let shared = if sharing.is_some() { t.cache_name()? } else { t.shared.clone() };
         let btree = t.open(sharing.as_ref())?;
-        let main = Attached { shared, ..Attached::new("main", Some(btree)) };
+        let main = Attached { shared, ..Attached::new("main", Some(btree.clone())) };
         let temp = Attached::new("temp", None);
         let schemas = vec![Rc::new(Schema::new("main")), Rc::new(Schema::new("temp"))];
         let mut registry = crate::builtin::registry();
@@ -177,6 +175,7 @@ impl Connection {
             vacuum_reserved: Cell::new(None),
             vacuum_auto_vacuum: Cell::new(None),
         });
+        inner.settle_housekeeping(&btree)?;
         Ok(Connection(inner))
     }
 

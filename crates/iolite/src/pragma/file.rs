@@ -3,7 +3,7 @@
 use super::words::{int32, number, truth};
 use super::{Call, Pragma, Rows, Writes, int, one, text};
 use iolite_base::{Encoding, Error, Result};
-use iolite_btree::{AutoVacuum, JournalMode, LockingMode, SecureDelete, SyncMode};
+use iolite_btree::{AutoVacuum, JournalMode, LeaseTerms, LockingMode, SecureDelete, SyncMode};
 
 pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("application_id", |c| meta(c, 8)).silent().writes(Writes::WithValue),
@@ -227,9 +227,10 @@ fn lock_lease_ms(c: &Call<'_>) -> Result<Rows> {
     let b = c.btree()?;
     if let Some(v) = c.value {
         let n = number(v).clamp(0, 60_000) as u32;
-        c.inner().settings.lock_lease.set(n);
+        let terms = LeaseTerms::from_the_first(n);
+        c.inner().settings.lock_lease.set(terms);
         for b in c.all()? {
-            b.set_lock_lease(n)?;
+            b.set_lock_lease(terms)?;
         }
     }
     int(b.lock_lease() as i64)

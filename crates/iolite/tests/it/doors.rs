@@ -28,7 +28,7 @@ fn options_are_one_list() {
             .unwrap()[0];
         assert_eq!((row[0].to_string_lossy(), row[1].to_int()), (o.clone(), 1));
     }
-    for missing in ["ENABLE_ICU", "ENABLE_STAT4", "ENABLE_UPDATE_DELETE_LIMIT"] {
+    for missing in ["ENABLE_ICU", "ENABLE_STAT4"] {
         let row = &c.query(&format!("SELECT sqlite_compileoption_used('{missing}')"), &[]).unwrap()[0];
         assert_eq!(row[0].to_int(), 0, "{missing}");
     }

@@ -3,6 +3,7 @@
 mod analyzing;
 mod api;
 mod attached;
+mod bounded;
 mod choices;
 mod crossing;
 mod doors;

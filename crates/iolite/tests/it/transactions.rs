@@ -101,13 +101,19 @@ fn two_connections_see_each_others_commits_and_locks() {
 }
 
 #[test]
-fn read_locks_are_kept_only_by_connections_opened_without_flags() {
-    let c = Connection::open_in_memory().unwrap();
-    assert_eq!(ints(&c, "PRAGMA lock_lease_ms"), [10]);
-    assert_eq!(ints(&c, "PRAGMA lock_lease_ms = 0"), [0]);
-    let plain = Connection::open_with(":memory:", iolite::engine::OpenFlags::default()).unwrap();
-    assert_eq!(ints(&plain, "PRAGMA lock_lease_ms"), [0]);
-    assert_eq!(ints(&plain, "PRAGMA lock_lease_ms = 25"), [25]);
+fn files_have_a_housekeeper_however_they_are_opened_and_memory_has_none() {
+    let s = iolite_testkit::Scratch::new();
+    let name = s.path("a.db").to_string_lossy().into_owned();
+    let of = |c: &Connection| [ints(c, "PRAGMA lock_lease_ms"), ints(c, "PRAGMA checkpoint_thread")].concat();
+    let c = Connection::open(&name).unwrap();
+    assert_eq!(of(&c), [10, 1]);
+    assert_eq!(of(&Connection::open_with(&name, iolite::engine::OpenFlags::default()).unwrap()), [10, 1]);
+    c.execute_batch("PRAGMA lock_lease_ms = 25; PRAGMA checkpoint_thread = off; ATTACH ':memory:' AS m")
+        .unwrap();
+    assert_eq!(of(&c), [25, 0]);
+    assert_eq!(of(&Connection::open_in_memory().unwrap()), [0, 0]);
+    let vfs = std::sync::Arc::new(iolite_os::MemoryVfs::new());
+    assert_eq!(of(&Connection::open_on(vfs, "a.db", iolite::engine::OpenFlags::default()).unwrap()), [0, 0]);
 }
 
 #[test]

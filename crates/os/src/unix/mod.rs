@@ -11,9 +11,11 @@ mod fork;
 mod locks;
 mod posix;
 mod shm;
+mod signals;
 mod sys;
 mod variants;
 
+pub use signals::without_signals;
 pub(crate) use sys::local_offset;
 pub use variants::{OtherLocks, UnixVariant};
 

@@ -27,7 +27,7 @@ mod sum;
 mod view;
 mod write;
 
-use crate::lease::Lease;
+use crate::lease::{Lease, LeaseTerms};
 use crate::shared::{Database, Era};
 use crate::types::*;
 pub(crate) use chain::Role;
@@ -86,11 +86,15 @@ pub struct Wal {
     /// The snapshot that the pager's cache belongs to.
     seen: Option<Header>,
     scratch: Vec<u8>,
-    /// How long to keep the read lock between transactions; 0: not at all.
-    pub lease_millis: u32,
+    /// When to keep the read lock between transactions.
+    pub lease_terms: LeaseTerms,
     /// No lock on a mark is kept once the log has so many frames: the next writer should find the marks free.
     pub lease_frames: u32,
     lease: Option<Arc<Lease>>,
+    /// How many transactions have ended in a row without a lease, and when the first of them did (`Clock::monotonic_nanos`).
+    in_a_row: (u32, u64),
+    /// They were enough (`LeaseTerms::after`), and the lease has not run out since.
+    warm: bool,
     /// What the lease's lock protects: the header's words, and the mark.
     leased: ([u32; 12], u8),
     /// The transaction goes on under the lease, and nothing was written in it.
@@ -134,9 +138,11 @@ impl Wal {
             size_limit: -1,
             seen: None,
             scratch: Vec::new(),
-            lease_millis: 0,
+            lease_terms: LeaseTerms::NONE,
             lease_frames: 1000,
             lease: None,
+            in_a_row: (0, 0),
+            warm: false,
             leased: ([0; 12], 0),
             resumed: false,
             no_lease: false,

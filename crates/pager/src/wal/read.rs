@@ -85,6 +85,7 @@ impl Wal {
     pub(super) fn resume(&mut self, db: &dyn File) -> Result<Option<Snapshot>> {
         let Some(lease) = &self.lease else { return Ok(None) };
         if !lease.take() {
+            self.warm &= !lease.is_over();
             return Ok(None);
         }
         let (words, mark) = &self.leased;
@@ -137,7 +138,7 @@ impl Wal {
             lease.put(LOCK_READ + mark);
             return true;
         }
-        if self.lease_millis == 0 || self.no_lease || self.index.is_heap() {
+        if self.lease_terms.millis == 0 || self.no_lease || self.index.is_heap() || !self.is_warm() {
             return false;
         }
         let last = self.header.last_frame;
@@ -156,13 +157,31 @@ impl Wal {
         }
         if self.lease.is_none() {
             let made = db.shm_release().zip(db.identity());
-            self.lease = made.and_then(|(r, id)| Lease::new(id, self.lease_millis, r));
+            self.lease = made.and_then(|(r, id)| Lease::new(id, self.lease_terms.millis, r));
             self.no_lease = self.lease.is_none();
         }
         let Some(lease) = &self.lease else { return false };
         self.leased = (self.header.words(), mark);
         lease.put(LOCK_READ + mark);
         true
+    }
+
+    /// Whether transactions follow each other as closely as the terms of leases ask for.
+    fn is_warm(&mut self) -> bool {
+        if self.warm || self.lease_terms.after <= 1 {
+            return true;
+        }
+        let (count, since) = &mut self.in_a_row;
+        if *count == 0 {
+            *since = self.vfs.clock().monotonic_nanos();
+        }
+        *count += 1;
+        if *count >= self.lease_terms.after {
+            let time = self.vfs.clock().monotonic_nanos() - *since;
+            *count = 0;
+            self.warm = time <= u64::from(self.lease_terms.millis) * 1_000_000;
+        }
+        self.warm
     }
 
     /// Moves the mark under the shared lock held to the newest frame, if nobody else reads under it: after
@@ -204,6 +223,7 @@ impl Wal {
         }
         self.resumed = false;
         self.no_lease = false;
+        (self.in_a_row, self.warm) = ((0, 0), false);
     }
 
     /// Nobody has the shared index mapped, and this connection may not write to it: it reads the log into an

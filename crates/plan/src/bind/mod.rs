@@ -5,18 +5,24 @@
 //! be run.
 
 mod authorize;
-mod dml;
+mod bounded;
+mod change;
 mod expr;
 mod foreign_keys;
 mod from;
+mod insert;
 mod names;
 mod select;
+mod target;
 mod virtual_table;
 mod window;
 
-pub use dml::*;
+pub use change::{Delete, Set, Update};
 pub use expr::{Restriction, literal_value};
 pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_key};
+pub use from::unnumbered;
+pub use insert::{Insert, Rows, Upsert, UpsertTarget};
+pub use target::{Target, TargetIndex};
 pub use virtual_table::{Connected, Connector, NoModules, check_declaration, declared_table, shadow_of};
 
 use crate::bound::*;

@@ -75,7 +75,7 @@ impl Binder<'_> {
     /// A virtual table that is written to.
     pub(super) fn virtual_target(&mut self, db: usize, c: Rc<Connected>) -> Result<Target> {
         if !c.vtab.writable() {
-            return Err(super::dml::not_modifiable(&c.table.name));
+            return Err(super::target::not_modifiable(&c.table.name));
         }
         let allowed = if self.env.trusted_schema { Trust::Normal } else { Trust::Innocuous };
         if self.trigger.is_some() && c.trust > allowed {

@@ -14,6 +14,7 @@ use super::links::MOST_LEVELS;
 use crate::dot::will_want;
 use crate::ivf::draw;
 use iolite_base::{Code, Result};
+use iolite_os::background::without_signals;
 use std::collections::VecDeque;
 
 /// One node of so many, and no more than so many, are linked at once.
@@ -152,7 +153,7 @@ impl Graph {
             for part in parts {
                 let work = move || own(part, &mut Scratch::default());
                 let named = std::thread::Builder::new().name("iolite-graph".into());
-                running.push((part, named.spawn_scoped(scope, work)));
+                running.push((part, without_signals(|| named.spawn_scoped(scope, work))));
             }
             let mut all = own(mine, scratch);
             for (part, thread) in running {
