@@ -4,18 +4,21 @@
 //! Knows nothing of scopes: a name that a WITH clause defines is reported like any other.
 
 use crate::ast::*;
+use iolite_base::SmallStr;
 
 /// Calls `f` with each table name.
 pub struct TableNames<'f> {
     f: &'f mut dyn FnMut(&QualifiedName),
     /// A parameter was met.
     pub parameters: bool,
+    /// The names that WITH clauses defined.
+    pub defined: Vec<SmallStr>,
 }
 
 impl<'f> TableNames<'f> {
     /// A walk that reports to `f`.
     pub fn new(f: &'f mut dyn FnMut(&QualifiedName)) -> TableNames<'f> {
-        TableNames { f, parameters: false }
+        TableNames { f, parameters: false, defined: Vec::new() }
     }
 
     /// A query.
@@ -63,6 +66,7 @@ impl<'f> TableNames<'f> {
 
     fn with(&mut self, w: Option<&With>) {
         for c in w.iter().flat_map(|w| &w.tables) {
+            self.defined.push(c.name.text.clone());
             self.select(&c.select);
         }
     }

@@ -49,6 +49,19 @@ fn false_beside(a: &ast::Expr, b: &ast::Expr) -> bool {
     (written_false(a) || written_false(b)) && !calls(a) && !calls(b)
 }
 
+/// Whether it is `IS NULL` or `IS NOT NULL`, as it may be written.
+fn is_null_test(e: &ast::Expr) -> bool {
+    matches!(e, ast::Expr::Binary(BinaryOp::Is | BinaryOp::IsNot, sides) if matches!(sides.1, ast::Expr::Literal(Literal::Null, _)))
+}
+
+/// Whether it is a name alone, which might be a truth value.
+fn is_word(e: &ast::Expr) -> bool {
+    match e {
+        ast::Expr::Collate(inner, _) => is_word(inner),
+        e => matches!(e, ast::Expr::Column { schema: None, table: None, .. }),
+    }
+}
+
 /// The word of an operator as the text has it.
 fn operator_word<'t>(text: &'t str, at: u32, word: &'static str) -> &'t str {
     let found = text.get(at as usize..at as usize + word.len());
@@ -75,20 +88,7 @@ impl Binder<'_> {
 
     /// Binds an expression that may be a row.
     pub(crate) fn any_expr(&mut self, e: &ast::Expr) -> Result<Expr> {
-        use ast::Expr as A;
-        if self.complaint.is_some()
-            && !matches!(
-                e,
-                A::Column { .. }
-                    | A::Call(_)
-                    | A::Like { .. }
-                    | A::IsNull(_)
-                    | A::NotNull(_)
-                    | A::Exists(_)
-                    | A::Subquery(..)
-                    | A::In { .. }
-            )
-        {
+        if self.complaint.is_some() && !self.is_looked_at(e) {
             // Behind a call that was wrong only names are looked up, and not those below operators.
             return Err(self.complaint.take().unwrap_or(Code::Error.into()));
         }
@@ -98,6 +98,18 @@ impl Binder<'_> {
         self.within -= 1;
         self.leave();
         self.complained(out)
+    }
+
+    /// Whether an expression is looked at behind a call that was wrong.
+    fn is_looked_at(&self, e: &ast::Expr) -> bool {
+        use ast::Expr as A;
+        match e {
+            A::Column { .. } | A::Call(_) | A::Like { .. } | A::IsNull(_) | A::NotNull(_) => true,
+            // Only where SQLite has looked for their tables before.
+            A::Exists(_) | A::Subquery(..) => self.in_query,
+            A::In { rhs, .. } => self.in_query && !matches!(**rhs, ast::InSet::List(_)),
+            e => is_null_test(e),
+        }
     }
 
     /// Behind a whole expression: a call in it that was wrong is told of, where nothing went wrong after it.
@@ -111,8 +123,17 @@ impl Binder<'_> {
         }
     }
 
+    /// Notes what is wrong with a part of a call, for which something else stands then.
+    pub(crate) fn noted<T: Default>(&mut self, e: Error) -> Result<T> {
+        if !matches!(e.code().primary(), Code::Error | Code::Auth) {
+            return Err(e);
+        }
+        self.complaint = Some(e);
+        Ok(T::default())
+    }
+
     /// Notes what is wrong with a call, whose arguments are looked at all the same.
-    fn complain(&mut self, e: Error, args: &[ast::Expr]) -> Result<Expr> {
+    pub(crate) fn complain(&mut self, e: Error, args: &[ast::Expr]) -> Result<Expr> {
         self.complaint = Some(e);
         for a in args {
             self.expr(a)?;
@@ -228,11 +249,8 @@ impl Binder<'_> {
             }
             A::Call(_) | A::Like { .. } => match self.called(e) {
                 // What is wrong with a call or in it keeps nobody from looking at what stands beside it.
-                Err(e) if matches!(e.code().primary(), Code::Error | Code::Auth) => {
-                    self.complaint = Some(e);
-                    Expr::Const(Value::Null)
-                }
-                called => called?,
+                Err(e) => self.noted(e).map(|()| Expr::Const(Value::Null))?,
+                Ok(called) => called,
             },
             A::Row(list, _) => {
                 let items: Result<Vec<Expr>> = list.iter().map(|e| self.expr(e)).collect();
@@ -350,7 +368,10 @@ impl Binder<'_> {
                 return Ok(Expr::Binary(op, self.boxed(a)?, self.boxed(b)?));
             }
         };
-        let (a, b) = (self.any_expr(a)?, self.any_expr(b)?);
+        // Behind IS, a name might be a truth value, and is looked at first.
+        let word = if null_eq && is_word(b) { Some(self.any_expr(b)?) } else { None };
+        let a = self.any_expr(a)?;
+        let b = word.map_or_else(|| self.any_expr(b), Ok)?;
         self.compare(op, null_eq, a, b)
     }
 
@@ -758,6 +779,10 @@ impl Binder<'_> {
         }
         // Arguments are rows' business; which query the aggregate belongs to, they decide.
         let here = self.scopes.len() - 1;
+        let s = &self.scopes[here];
+        if s.phase == Phase::Aggregate || s.phase == Phase::Rows && !s.has_agg && !s.groups {
+            return self.complain(misuse().at(c.span.start), &c.args);
+        }
         let saved: Vec<Phase> = self.scopes.iter().map(|s| s.phase).collect();
         let phase_here = self.scopes[here].phase;
         for s in &mut self.scopes {
@@ -765,22 +790,18 @@ impl Binder<'_> {
                 s.phase = Phase::Aggregate;
             }
         }
-        let bound = (|| -> Result<_> {
-            let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
-            let args = args?;
-            let filter = match &c.filter {
-                Some(f) => Some(self.expr(f)?),
-                None => None,
-            };
-            let order_by = self.plain_order(&c.order_by)?;
-            Ok((args, filter, order_by))
-        })();
+        // Behind what is wrong with the arguments, the rest is looked at all the same.
+        let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
+        let args = args.or_else(|e| self.noted(e));
+        let order_by = self.plain_order(&c.order_by).or_else(|e| self.noted(e));
+        let filter = c.filter.as_ref().map(|f| self.expr(f)).transpose().or_else(|e| self.noted(e));
         for (s, p) in self.scopes.iter_mut().zip(saved) {
             s.phase = p;
         }
-        let (args, filter, order_by): (Vec<Expr>, Option<Expr>, Vec<OrderTerm>) = bound?;
-        let mut args = args;
-        let mut order_by = order_by;
+        let (mut args, filter, mut order_by) = (args?, filter?, order_by?);
+        if self.complaint.is_some() {
+            return Ok(Expr::Const(Value::Null));
+        }
         if c.within_group && order_by.len() == 1 {
             args.insert(0, order_by.remove(0).expr);
         }

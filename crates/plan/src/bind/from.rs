@@ -291,7 +291,7 @@ impl Binder<'_> {
 
     /// The database that names without a database belong to: that of the view or trigger whose text is being bound,
     /// unless it is a temporary one, which may name what it likes.
-    fn home(&self) -> Option<usize> {
+    pub(super) fn home(&self) -> Option<usize> {
         let db = match &self.trigger {
             Some(t) => t.db,
             None => self.views.last()?.0,

@@ -178,6 +178,8 @@ pub struct Binder<'a> {
     within: u32,
     /// What is wrong with a call in the present expression. What goes wrong behind it there is told instead, as SQLite does.
     complaint: Option<Error>,
+    /// A query stands around what is bound.
+    in_query: bool,
     /// A nested query was what went wrong.
     query_failed: bool,
 }
@@ -330,6 +332,7 @@ impl<'a> Binder<'a> {
             quoted: Vec::new(),
             within: 0,
             complaint: None,
+            in_query: false,
             query_failed: false,
         }
     }
@@ -448,6 +451,7 @@ impl<'a> Binder<'a> {
             quoted: Vec::new(),
             within: 0,
             complaint: None,
+            in_query: false,
             query_failed: false,
         };
         let out = f(&mut inner);

@@ -270,7 +270,7 @@ impl Binder<'_> {
         if (scope.in_window || scope.phase != Phase::Groups) && e.any(&mut |x| matches!(x, Expr::Window(..)))
         {
             let text = format!("misuse of aliased window function {}", column.text);
-            return Err(Error::sql(text).at(column.span.start));
+            return Err(Error::sql(text).nowhere());
         }
         self.note_outer(depth, &e);
         if e.any(&mut |x| matches!(x, Expr::Agg(..))) {

@@ -27,15 +27,45 @@ impl Binder<'_> {
         self.enter()?;
         let pushed = self.push_with(s.with.as_ref())?;
         self.enter_query();
-        let within = std::mem::take(&mut self.within);
+        let around = (std::mem::take(&mut self.within), std::mem::replace(&mut self.in_query, true));
         let done = self.arms(s, out);
-        self.within = within;
+        (self.within, self.in_query) = around;
         if self.answers_nothing() {
             out.limit = Some(Expr::int(0));
         }
         self.pop_with(pushed);
         self.leave();
-        done
+        done.map_err(|e| self.first_complaint(s, e))
+    }
+
+    /// What is told where something is wrong with a query: SQLite looks for all its tables first, those of nested queries included,
+    /// then at LIMIT.
+    #[cold]
+    fn first_complaint(&mut self, s: &ast::Select, e: Error) -> Error {
+        if e.code() != Code::Error || self.log.is_some() || self.home().is_some() {
+            return e;
+        }
+        let mut names = Vec::new();
+        let mut note = |q: &ast::QualifiedName| names.push(q.clone());
+        let mut walk = iolite_sql::walk::TableNames::new(&mut note);
+        walk.select(s);
+        let defined = walk.defined;
+        let is_there = |q: &ast::QualifiedName| {
+            let name = &q.name.text;
+            let defines = || {
+                let outer = self.ctes.iter().map(|c| &c.ast.name.text);
+                defined.iter().chain(outer).any(|d| same_name(d, name))
+            };
+            let schema = q.schema.as_ref().map(|s| &*s.text);
+            schema.is_none() && defines()
+                || self.find_table(schema, name).is_some()
+                || self.env.virtual_tables && !matches!(self.env.connector.eponymous(name), Ok(None))
+        };
+        if let Some(q) = names.iter().find(|q| !is_there(q)) {
+            return self.no_such_table(q);
+        }
+        self.complaint = None;
+        self.limits(s).err().unwrap_or(e)
     }
 
     fn arms(&mut self, s: &ast::Select, out: &mut Select) -> Result<()> {
@@ -354,7 +384,7 @@ impl Binder<'_> {
         if let Some(h) = &q.having {
             // An aggregate in HAVING alone does not make one.
             if q.group_by.is_empty() && !self.top().has_agg {
-                return Err(Error::sql("HAVING clause on a non-aggregate query"));
+                return Err(Error::sql("HAVING clause on a non-aggregate query").nowhere());
             }
             // Groups are chosen before any window is looked at.
             self.top().in_window = true;
@@ -410,6 +440,24 @@ impl Binder<'_> {
                 }
                 None => self.expr(g)?,
             };
+            // By its number: where a name stands for one, that is told otherwise.
+            let mut window = None;
+            e.any(&mut |x| {
+                window = if let Expr::Window(id, _) = x { Some(*id) } else { window };
+                window.is_some()
+            });
+            if let Some(id) = window {
+                let calls = self.top().windows.iter().flat_map(|w| &w.calls);
+                let name = calls.filter(|c| c.id == id).map(|c| c.function.name.clone()).next();
+                let text = format!("misuse of window function {}()", name.unwrap_or_default());
+                let plain = ordinal(bare).and_then(|k| match q.columns.get(k as usize - 1) {
+                    Some(ast::ResultColumn::Expr { expr: ast::Expr::Call(c), .. }) if c.over.is_some() => {
+                        Some(c.span.start)
+                    }
+                    _ => None,
+                });
+                return Err(plain.map_or_else(|| Error::sql(&*text), |at| Error::sql(&*text).at(at)));
+            }
             if e.any(&mut |x| matches!(x, Expr::Agg(..))) {
                 return Err(
                     Error::sql("aggregate functions are not allowed in the GROUP BY clause").nowhere()
@@ -845,6 +893,7 @@ fn ordinal(e: &ast::Expr) -> Option<i64> {
 
 fn out_of_range(i: usize, clause: &str, n: usize) -> Error {
     Error::sql(format!("{} {clause} BY term out of range - should be between 1 and {n}", nth(i + 1)))
+        .nowhere()
 }
 
 pub(crate) fn nth(n: usize) -> String {
