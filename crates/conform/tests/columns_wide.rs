@@ -300,6 +300,41 @@ fn windowed(r: &mut Rng) -> String {
     query + mark
 }
 
+/// A query over one in FROM that has several arms, or bounds.
+fn in_from(r: &mut Rng) -> String {
+    let width = 1 + r.below(3) as usize;
+    let arms = 1 + r.below(3);
+    let mut inner = Vec::new();
+    for _ in 0..arms {
+        let mut list: Vec<String> = (0..width).map(|_| r.pick(&KEYS).to_string()).collect();
+        let group = match r.below(5) {
+            0 => {
+                list[width - 1] = r.pick(&["count(*)", "sum(small)", "max(t)", "avg(some)"]).into();
+                if width > 1 { " GROUP BY 1" } else { "" }
+            }
+            _ => "",
+        };
+        let list: Vec<String> = list.iter().enumerate().map(|(i, e)| format!("{e} AS f{i}")).collect();
+        let distinct = if group.is_empty() && r.chance(15) { "DISTINCT " } else { "" };
+        inner.push(format!("SELECT {distinct}{} FROM w WHERE {}{group}", list.join(", "), condition(r)));
+    }
+    let mut inner = inner.join(" UNION ALL ");
+    match (arms, r.below(3)) {
+        (1, _) => inner += &tail(r, width),
+        (_, 0) => inner += &format!(" LIMIT {} OFFSET {}", r.below(4000), r.below(900)),
+        _ => {}
+    }
+    let last = width - 1;
+    match r.below(6) {
+        0 => format!("SELECT f0, count(*), sum(f{last}) FROM ({inner}) GROUP BY f0") + &tail(r, 3),
+        1 => format!("SELECT count(DISTINCT f0), min(f{last}), max(f0), count(f{last}) FROM ({inner})"),
+        2 => format!("SELECT * FROM ({inner}) WHERE f0 > {}", r.below(40)) + &tail(r, width),
+        3 => format!("SELECT DISTINCT f{last} FROM ({inner})") + &tail(r, 1),
+        4 => format!("SELECT f0, w.small FROM ({inner}) JOIN w ON w.id = f0 ORDER BY 1, 2"),
+        _ => format!("WITH q AS ({inner}) SELECT count(*), total(f0), (SELECT max(f{last}) FROM q) FROM q"),
+    }
+}
+
 /// HAVING, now and then.
 fn having(r: &mut Rng) -> String {
     let with = r.pick(&["<", ">", ">=", "=", "<>", "IS NOT"]);
@@ -319,7 +354,8 @@ fn having(r: &mut Rng) -> String {
 fn question(r: &mut Rng) -> String {
     // Sometimes there is no row.
     let filter = if r.chance(12) { "id < -5".to_string() } else { condition(r) };
-    match r.below(13) {
+    match r.below(15) {
+        13 | 14 => in_from(r),
         10..=12 => windowed(r),
         0 | 1 => {
             let list: Vec<String> = (0..1 + r.below(4)).map(|_| aggregates(r)).collect();

@@ -460,6 +460,15 @@ pub fn comparison_affinity(a: &Expr, b: &Expr) -> Affinity {
     match_affinity(a.affinity(), b.affinity())
 }
 
+/// The affinity with which the members of a list are compared with what is sought in it.
+pub fn list_affinity(lhs: &Expr) -> Affinity {
+    match lhs.affinity() {
+        Affinity::None => Affinity::Blob,
+        Affinity::Real => Affinity::Numeric,
+        a => a,
+    }
+}
+
 /// As [`comparison_affinity`], from the affinities.
 pub fn match_affinity(a: Affinity, b: Affinity) -> Affinity {
     if a > Affinity::None && b > Affinity::None {

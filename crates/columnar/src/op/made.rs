@@ -13,7 +13,8 @@ use crate::store::Part;
 use crate::store::chunk::{Chunk, Dict, Field, Plain};
 use crate::store::decode::{Builder, ColKey, Spare};
 use iolite_base::{Code, Result, alloc};
-use iolite_value::Value;
+use iolite_value::{Affinity, Value};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A column: its values, and the dictionary that these may be entries of.
@@ -91,6 +92,42 @@ impl Made {
             chunks.push(Arc::new(b.finish(false, &mut spare)?));
         }
         Ok(Made { rows, columns: chunks.into_iter().zip(dicts.into_iter().map(Arc::new)).collect() })
+    }
+
+    /// Some of the rows of several, which follow each other. A column whose affinity is REAL shows whole numbers as reals,
+    /// whichever part they come from.
+    pub fn of_parts(mut parts: Vec<Made>, affinities: &[Affinity], wanted: Range<usize>) -> Result<Made> {
+        let all: usize = parts.iter().map(Made::len).sum();
+        let wanted = wanted.start.min(all)..wanted.end.min(all);
+        if wanted.len() == all
+            && let [_] = &parts[..]
+            && let Some(whole) = parts.pop()
+        {
+            return Ok(whole);
+        }
+        if !within(wanted.len().saturating_mul(affinities.len()) * size_of::<Value>()) {
+            return Err(crate::decline::because("no room for the rows of a query in FROM"));
+        }
+        let mut columns = Vec::with_capacity(affinities.len());
+        let mut spare = Spare::default();
+        for (c, affinity) in affinities.iter().enumerate() {
+            let mut dict = Dict::default();
+            let mut b = Builder::new(false, false, &mut dict, wanted.len(), &mut spare)?;
+            let mut first = 0;
+            for part in &parts {
+                let of = |n: usize| n.clamp(first, first + part.len()) - first;
+                for row in of(wanted.start)..of(wanted.end) {
+                    b.push(match part.field(row, c) {
+                        Field::Int(i) if *affinity == Affinity::Real => Field::Real(i as f64),
+                        other => other,
+                    })?;
+                }
+                first += part.len();
+            }
+            let chunk = b.finish(false, &mut spare)?;
+            columns.push((Arc::new(chunk), Arc::new(dict)));
+        }
+        Ok(Made { rows: wanted.len(), columns })
     }
 
     /// How many rows.

@@ -77,12 +77,14 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
     let mut keep = true;
     for (t, spec) in q.tables.iter().enumerate() {
         if let Some(from) = &spec.query {
-            let (own, k) = estimate(from, rt)?;
-            keep &= k;
-            e.decode += own.decode;
-            e.build += own.build;
-            e.look += own.look;
-            e.scan += own.scan + own.rest;
+            for arm in &from.arms {
+                let (own, k) = estimate(arm, rt)?;
+                keep &= k;
+                e.decode += own.decode;
+                e.build += own.build;
+                e.look += own.look;
+                e.scan += own.scan + own.rest;
+            }
             continue;
         }
         let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
@@ -316,6 +318,18 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
     Ok(rows * SEEK + read < decode + all.max(leaves) * EACH * keys.len() as f64 + rows * GROUPED)
 }
 
+/// Whether all tables of an arm are small.
+fn is_small(q: &Query, rt: &dyn Runtime) -> Result<bool> {
+    let mut tables = Vec::new();
+    q.each_table(&mut |t, _| tables.push((t.db, t.table.root.get())));
+    for (db, root) in tables {
+        if rt.store(db)?.is_large(&rt.btree(db)?, root)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Whether the arm, named `name`, is to be left to rows this time.
 pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
     if q.loops.streams && q.limited && q.order.is_empty() {
@@ -324,8 +338,17 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
     if let [table] = &q.tables[..]
         && let Some(from) = &table.query
     {
-        // What is done with its rows takes no longer than in rows.
-        return better_in_rows(from, rt, params, name);
+        // What is done with its rows takes no longer than in rows. An arm that reads little is no reason against the others.
+        let mut large = false;
+        for arm in &from.arms {
+            let rows = better_in_rows(arm, rt, params, name)?;
+            let little = rows && from.arms.len() > 1 && is_small(arm, rt)?;
+            if rows && !little {
+                return Ok(true);
+            }
+            large |= !little;
+        }
+        return Ok(!large);
     }
     if q.loops.seeks && !q.loops.passes {
         return better_sought(q, rt, params, name);

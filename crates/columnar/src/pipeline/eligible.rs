@@ -72,10 +72,7 @@ fn is_known(l: &Level) -> bool {
 fn is_plain(q: &FromPlan) -> bool {
     let known = |c: &CorePlan| !c.levels.is_empty() && !c.count_only && c.levels.iter().all(is_known);
     let one = |c: &CorePlan| known(c.window.as_ref().map_or(c, |w| &w.input));
-    !q.correlated
-        && q.recursive.is_none()
-        && q.select.limit.is_none()
-        && matches!(&q.select.cores[..], [c] if one(c))
+    !q.correlated && q.recursive.is_none() && q.select.merge.is_none() && q.select.cores.iter().all(one)
 }
 
 /// Whether rows have to meet a condition.

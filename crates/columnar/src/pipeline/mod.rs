@@ -10,17 +10,17 @@ pub(crate) mod single;
 
 pub use eligible::pays;
 
-use crate::decline::DECLINED;
-use crate::expr::Eval;
+use crate::decline::{DECLINED, because};
+use crate::expr::{Eval, Ex};
 use crate::op::made::Made;
 use crate::op::result::Answer;
 use crate::op::window;
 use crate::profile::shown;
-use crate::query::Query;
+use crate::query::{InFrom, Query, TableSpec};
 use crate::runtime::Runtime;
 use crate::star;
 use iolite_base::{Code, Error, Result};
-use iolite_value::Value;
+use iolite_value::{Affinity, Value};
 
 /// Why a run has no rows.
 #[derive(Default)]
@@ -47,11 +47,11 @@ pub(crate) fn run(
             continue;
         };
         let start = rt.profile().map_or(0, |_| rt.nanos());
-        let Some(rows) = run(from, rt, params, -1, begun, refusal)? else { return Ok(None) };
+        let Some(rows) = rows_of(t, from, rt, params, begun, refusal)? else { return Ok(None) };
         if let Some(p) = rt.profile() {
             p.line(format!("ROWS OF {}: {}, {}", t.table.name, rows.len(), shown(rt.nanos() - start)));
         }
-        match rows.into_columns().and_then(|m| windows_of(q, n, m, rt)) {
+        match windows_of(q, n, rows, rt) {
             Ok(m) => made.push(Some(m)),
             Err(e) => return refusal.note(e).map(|()| None),
         }
@@ -68,6 +68,52 @@ pub(crate) fn run(
         }
     }
     Ok(None)
+}
+
+/// The rows of a query in FROM: those of its arms, one after the other, within its bounds.
+fn rows_of(
+    spec: &TableSpec,
+    from: &InFrom,
+    rt: &dyn Runtime,
+    params: &[Value],
+    begun: u64,
+    refusal: &mut Refusal,
+) -> Result<Option<Made>> {
+    let bound = |e: &Option<Ex>| match e {
+        None => Some(None),
+        Some(Ex::Const(Value::Int(n))) => Some(Some(*n)),
+        Some(Ex::Param(i)) => {
+            params.get(*i).and_then(|v| if let Value::Int(n) = v { Some(Some(*n)) } else { None })
+        }
+        Some(_) => None,
+    };
+    let (Some(limit), Some(offset)) = (bound(&from.limit), bound(&from.offset)) else {
+        // Other values are converted, or are an error.
+        return refusal.note(because("a query in FROM whose LIMIT is no integer")).map(|()| None);
+    };
+    let skip = usize::try_from(offset.unwrap_or(0)).unwrap_or(0);
+    let take = limit.and_then(|n| usize::try_from(n).ok());
+    let last = take.map_or(usize::MAX, |n| n.saturating_add(skip));
+    let (mut arms, mut rows) = (Vec::with_capacity(from.arms.len()), 0);
+    for arm in &from.arms {
+        if rows >= last {
+            break;
+        }
+        let wanted = if last == usize::MAX { -1 } else { (last - rows) as i64 };
+        let Some(answer) = run(arm, rt, params, wanted, begun, refusal)? else { return Ok(None) };
+        match answer.into_columns() {
+            Ok(made) => {
+                rows += made.len();
+                arms.push(made);
+            }
+            Err(e) => return refusal.note(e).map(|()| None),
+        }
+    }
+    let affinities: Vec<Affinity> = spec.table.columns.iter().map(|c| c.affinity).collect();
+    match Made::of_parts(arms, &affinities, skip..last) {
+        Ok(made) => Ok(Some(made)),
+        Err(e) => refusal.note(e).map(|()| None),
+    }
 }
 
 /// The rows of a table's query with its windows' functions.

@@ -33,7 +33,7 @@ pub(crate) struct TableSpec {
     /// Its columns; of a query in FROM those of its result.
     pub table: Rc<Table>,
     /// A query in FROM, which is run first.
-    pub query: Option<Box<Query>>,
+    pub query: Option<InFrom>,
     /// Windows over the rows of that query; rows come out in the order of the first.
     pub windows: Vec<WindowSpec>,
     pub id: TableId,
@@ -134,12 +134,31 @@ pub(crate) struct Query {
     pub empty: Option<Ex>,
 }
 
+/// A query in FROM.
+pub(crate) struct InFrom {
+    /// Its arms, whose rows follow each other (UNION ALL).
+    pub arms: Vec<Query>,
+    /// LIMIT and OFFSET: constants or parameters.
+    pub limit: Option<Ex>,
+    pub offset: Option<Ex>,
+}
+
+impl InFrom {
+    /// All rows of one query.
+    pub fn all_of(query: Query) -> InFrom {
+        InFrom { arms: vec![query], limit: None, offset: None }
+    }
+}
+
 impl Query {
     /// A number for the query among those of its file; the same text has the same one.
     pub fn fingerprint(&self) -> u64 {
         let mut h = FastHasher::default();
         self.each_table(&mut |t, nested| (t.table.root.get(), nested).hash(&mut h));
-        self.tables.iter().flat_map(|t| &t.query).for_each(|q| q.fingerprint().hash(&mut h));
+        for q in self.tables.iter().flat_map(|t| &t.query) {
+            q.arms.iter().for_each(|a| a.fingerprint().hash(&mut h));
+            [&q.limit, &q.offset].map(|e| e.as_ref().map(Ex::fingerprint)).hash(&mut h);
+        }
         for w in self.tables.iter().flat_map(|t| &t.windows) {
             w.keys.iter().for_each(|(c, f)| (c, f.desc).hash(&mut h));
             w.calls.iter().for_each(|c| (&c.function.name, &c.args, c.filter).hash(&mut h));
@@ -161,7 +180,7 @@ impl Query {
     pub fn each_table(&self, f: &mut dyn FnMut(&TableSpec, bool)) {
         for t in &self.tables {
             match &t.query {
-                Some(q) => q.each_table(&mut |t, _| f(t, true)),
+                Some(q) => q.arms.iter().for_each(|a| a.each_table(&mut |t, _| f(t, true))),
                 None => f(t, false),
             }
         }

@@ -3,7 +3,7 @@
 use super::from::push_filter;
 use super::names::is_inline;
 use super::*;
-use crate::expr::{comparison_affinity, comparison_collation, match_affinity};
+use crate::expr::{comparison_affinity, comparison_collation, list_affinity, match_affinity};
 use iolite_ext::{FunctionFlags, Implementation};
 use iolite_sql::ast::{BinaryOp, Literal, UnaryOp};
 use iolite_sql::walk::TableNames;
@@ -476,11 +476,7 @@ impl Binder<'_> {
                 for e in list {
                     items.push(self.expr(e)?);
                 }
-                let affinity = match lhs.affinity() {
-                    Affinity::None => Affinity::Blob,
-                    Affinity::Real => Affinity::Numeric,
-                    a => a,
-                };
+                let affinity = list_affinity(&lhs);
                 // A list of one constant is a comparison.
                 let explicit = |e: &Expr| e.collation().filter(|c| c.1);
                 let alone = match &items[..] {

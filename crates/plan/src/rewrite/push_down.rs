@@ -1,11 +1,13 @@
 //! Pushing conditions down: what is asked of the columns of a query in FROM that cannot be flattened is asked of its rows
 //! before they are grouped, merged or numbered (documentation page `optoverview`, section 12).
 //!
-//! The condition stays where it was as well, so nothing that comes out changes. Only comparisons of columns with
+//! The condition stays where it was as well. In an arm its comparisons have the affinity of what the arm gives, as in SQLite: where
+//! arms of a compound differ, fewer rows may come out than by the compound's own. Only comparisons of columns with
 //! constants go down: they hold for all of the values that are equal, of which a group or a set shows one.
 
 use super::substitute::replace_in_expr;
 use crate::bound::*;
+use crate::expr::{comparison_affinity, list_affinity};
 use iolite_ext::FunctionFlags;
 use iolite_sql::ast::CompoundOp;
 use iolite_value::Collation;
@@ -90,7 +92,21 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
             let k = usize::try_from(c.column).ok().filter(|_| c.table == id)?;
             results.get(k).cloned()
         });
+        compare_as_there(&mut expr);
         arm.filter.push(Filter { expr, on: None });
+    }
+}
+
+/// Gives comparisons the affinity that their new sides have: an arm's column may be another one's expression.
+fn compare_as_there(e: &mut Expr) {
+    let again = |c: &mut Compare| c.affinity = comparison_affinity(&c.lhs, &c.rhs);
+    match e {
+        Expr::Compare(c) => again(c),
+        Expr::Between { lo, hi } => [lo, hi].into_iter().for_each(|c| again(c)),
+        Expr::InList(l) => l.affinity = list_affinity(&l.lhs),
+        Expr::Not(a) => compare_as_there(a),
+        Expr::And(a, b) | Expr::Or(a, b) => [a, b].into_iter().for_each(|e| compare_as_there(e)),
+        _ => {}
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Answer, Compiler, known, no};
 use crate::query::window::*;
-use crate::query::{Query, TableSpec};
+use crate::query::{InFrom, Query, TableSpec};
 use iolite_catalog::Table;
 use iolite_ext::{FunctionFlags, Implementation, Inline};
 use iolite_plan::bound::{Expr, Frame, FrameBound};
@@ -30,7 +30,7 @@ impl Compiler<'_> {
         let width = w.input.result.len() + windows.iter().map(|w| w.calls.len()).sum::<usize>();
         let columns = (0..width).map(|_| (Rc::from(""), Affinity::Blob));
         let table = Rc::new(Table::of_query("windows", columns));
-        let query = Some(Box::new(query));
+        let query = Some(InFrom::all_of(query));
         self.q.tables.push(TableSpec { db: 0, table, query, windows, id: w.table, left: false });
         Ok(())
     }
