@@ -50,18 +50,37 @@ impl Binder<'_> {
         let mut walk = iolite_sql::walk::TableNames::new(&mut note);
         walk.select(s);
         let defined = walk.defined;
+        // Queries of WITH that nobody names are not looked at.
+        let mut looked_at = vec![true; names.len()];
+        defined.iter().for_each(|(_, within)| looked_at[within.clone()].fill(false));
+        for _ in 0..=defined.len() {
+            for (name, within) in &defined {
+                let live = |(q, live): (&ast::QualifiedName, &bool)| {
+                    *live && q.schema.is_none() && same_name(&q.name.text, name)
+                };
+                if names.iter().zip(&looked_at).any(live) {
+                    let inside = |d: &&(_, std::ops::Range<usize>)| {
+                        d.1.start >= within.start && d.1.end <= within.end && d.1 != *within
+                    };
+                    for i in within.clone() {
+                        looked_at[i] |= !defined.iter().filter(inside).any(|d| d.1.contains(&i));
+                    }
+                }
+            }
+        }
         let is_there = |q: &ast::QualifiedName| {
             let name = &q.name.text;
             let defines = || {
                 let outer = self.ctes.iter().map(|c| &c.ast.name.text);
-                defined.iter().chain(outer).any(|d| same_name(d, name))
+                defined.iter().map(|d| &d.0).chain(outer).any(|d| same_name(d, name))
             };
             let schema = q.schema.as_ref().map(|s| &*s.text);
             schema.is_none() && defines()
                 || self.find_table(schema, name).is_some()
                 || self.env.virtual_tables && !matches!(self.env.connector.eponymous(name), Ok(None))
         };
-        if let Some(q) = names.iter().find(|q| !is_there(q)) {
+        if let Some((q, _)) = names.iter().zip(&looked_at).find(|(q, looked_at)| **looked_at && !is_there(q))
+        {
             return self.no_such_table(q);
         }
         self.complaint = None;
