@@ -146,8 +146,8 @@ impl<'a> Planner<'a> {
         swap(&mut out.columns, &mut s.columns);
         swap(&mut out.order_by, &mut s.order_by);
         let counted = s.ops.iter().all(|o| *o == CompoundOp::UnionAll);
-        // A single arm's ORDER BY is planned after flattening, which changes what its queries refer to.
-        for o in &out.order_by {
+        // The terms of a compound's ORDER BY are columns of its arms, whose queries are planned with these, after flattening.
+        for o in out.order_by.iter().filter(|o| o.column.is_none()) {
             self.nested(&o.expr)?;
         }
         out.cores = Few::with_capacity(s.cores.len());

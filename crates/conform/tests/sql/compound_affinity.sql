@@ -30,3 +30,17 @@ select f from (select substr(a,1) as f from t union all select b from t) where f
 select f from (select b as f from t union all select substr(a,1) from t) where f>'5';
 select f from (select +a as f from t union all select a from t) where f>5;
 select f from (select coalesce(a,1) as f from t union all select a from t) where f>5;
+create table u(a text collate nocase, b, c text);
+insert into u values('2','10','1'),('10','9','2'),('abc','a','b');
+select f0,f1 from (select count(*) f0, b f1 from u union all select a, b from t) where f0 between f0 and f1;
+select f0 from (select max(a) f0 from t union all select b from t) where f0 > '1';
+select f0 from (select b f0 from t group by 1 having b > 1 union all select a from t) where not f0 < 9.5;
+select f0 from (select b f0 from t union select a from t) where f0 > '9' or f0 = 10;
+select f0 from (select b f0, 1 f1 from t union all select a, 2 from t) where case when f0 > '9' then f1 else 2 end = 2;
+select f0 from (select a f0, b f1 from t union all select c, b from u) where (f0, f1) > ('1', 9);
+create table w(a integer primary key, b integer);
+insert into w values(1,2),(2,3),(10,1);
+create view x as select +a as f0 from w;
+select (select x.f0) f1 from x except select b from w order by 1 limit 5;
+select (select s.f0 + 1) f1 from x s join x y on s.f0 = y.f0 union select b from w order by 1 desc;
+select exists(select 1 from w where w.b = x.f0) f1, f0 from x union all select 7, b from w order by 1, 2;

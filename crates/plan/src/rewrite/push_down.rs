@@ -1,9 +1,9 @@
 //! Pushing conditions down: what is asked of the columns of a query in FROM that cannot be flattened is asked of its rows
 //! before they are grouped, merged or numbered (documentation page `optoverview`, section 12).
 //!
-//! The condition stays where it was as well. In an arm its comparisons have the affinity of what the arm gives, as in SQLite: where
-//! arms of a compound differ, fewer rows may come out than by the compound's own. Only comparisons of columns with
-//! constants go down: they hold for all of the values that are equal, of which a group or a set shows one.
+//! The condition stays where it was as well. Comparisons of columns with constants go down where that saves work: they hold for
+//! all of the values that are equal, of which a group or a set shows one. In an arm of a compound a comparison has the affinity
+//! of what the arm gives, as in SQLite. Where arms differ in that, any condition goes down, for fewer rows may come out so.
 
 use super::substitute::replace_in_expr;
 use crate::bound::*;
@@ -26,7 +26,9 @@ pub fn push_down(core: &mut Core) {
         let (id, left) = (s.id, s.join.left);
         // Of the right side of an outer join, only its own ON says which rows come.
         let place = |f: &Filter| if left { f.on == Some(id) } else { f.on.is_none() };
-        let asks = |f: &&Filter| place(f) && simple(&f.expr) && only_about(&f.expr, id);
+        let several = q.select.cores.len() > 1;
+        let form = |e: &Expr| simple(e) || several && movable(e);
+        let asks = |f: &&Filter| place(f) && form(&f.expr) && only_about(&f.expr, id);
         let terms: Vec<Expr> = core.filter.iter().filter(asks).map(|f| f.expr.clone()).collect();
         let SourceKind::Subquery(q) = &mut core.sources[i].kind else { continue };
         for t in terms {
@@ -82,7 +84,14 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
     });
     // Values that are equal under another collating sequence are not equal to all.
     let sets = select.ops.iter().any(|op| *op != CompoundOp::UnionAll);
-    if !known || !select.cores.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets, term))) {
+    let arms = &select.cores;
+    if !known {
+        return;
+    }
+    let pays = simple(term) && arms.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets, term)));
+    let shows =
+        || differ(arms, &columns) && arms.iter().all(|arm| columns.iter().all(|&k| follows(arm, k, sets)));
+    if !pays && !shows() {
         return;
     }
     for arm in select.cores.iter_mut() {
@@ -93,19 +102,60 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
             results.get(k).cloned()
         });
         compare_as_there(&mut expr);
-        arm.filter.push(Filter { expr, on: None });
+        if arm.aggregate && !pays {
+            arm.having = Some(match arm.having.take() {
+                Some(h) => Expr::And(Box::new(h), Box::new(expr)),
+                None => expr,
+            });
+        } else {
+            arm.filter.push(Filter { expr, on: None });
+        }
     }
+}
+
+/// Whether the arms of a compound compare some of these columns in different ways: then what is asked of it goes into the arms
+/// even where nothing is saved, since some rows only pass there, or do not.
+fn differ(arms: &[Core], columns: &[usize]) -> bool {
+    let affinity = |arm: &Core, k: usize| arm.result.get(k).map(Expr::affinity);
+    columns.iter().any(|&k| arms.iter().any(|arm| affinity(arm, k) != affinity(&arms[0], k)))
+}
+
+/// Whether a condition can be asked of other columns than it was made for.
+fn movable(e: &Expr) -> bool {
+    !e.any(&mut |x| is_fixed(x) || matches!(x, Expr::Agg(..)))
+}
+
+/// Whether an expression, what it contains aside, is computed in its place or not at all.
+fn is_fixed(e: &Expr) -> bool {
+    match e {
+        Expr::Call(c) => !c.function.flags.has(FunctionFlags::DETERMINISTIC),
+        Expr::Window(..) | Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) => true,
+        Expr::IfNotNullRow(..) | Expr::Raise(..) | Expr::Case { base: Some(_), .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether a condition on column `k` may be asked of an arm's rows or groups.
+fn follows(arm: &Core, k: usize, sets: bool) -> bool {
+    let Some(e) = arm.result.get(k) else { return false };
+    let binary = |e: &Expr| e.collation().is_none_or(|c| matches!(c.0, Collation::Binary));
+    !e.any(&mut is_fixed) && arm.windows.is_empty() && (!sets || arm.result.iter().all(binary))
 }
 
 /// Gives comparisons the affinity that their new sides have: an arm's column may be another one's expression.
 fn compare_as_there(e: &mut Expr) {
+    e.children_mut(&mut |x| compare_as_there(x));
     let again = |c: &mut Compare| c.affinity = comparison_affinity(&c.lhs, &c.rhs);
     match e {
         Expr::Compare(c) => again(c),
-        Expr::Between { lo, hi } => [lo, hi].into_iter().for_each(|c| again(c)),
+        Expr::RowOrder(fields) => fields.iter_mut().for_each(again),
+        Expr::Between { lo, hi } => {
+            if let Expr::CaseBase(affinity, _) = &mut hi.lhs {
+                *affinity = lo.lhs.affinity();
+            }
+            [lo, hi].into_iter().for_each(|c| again(c));
+        }
         Expr::InList(l) => l.affinity = list_affinity(&l.lhs),
-        Expr::Not(a) => compare_as_there(a),
-        Expr::And(a, b) | Expr::Or(a, b) => [a, b].into_iter().for_each(|e| compare_as_there(e)),
         _ => {}
     }
 }
