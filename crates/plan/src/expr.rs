@@ -214,6 +214,15 @@ impl Expr {
         flow
     }
 
+    /// Of how many expressions it consists; the same for those that are [`Expr::same`].
+    pub fn size(&self) -> usize {
+        let mut n = usize::from(!matches!(self, Expr::NoSubtype(_)));
+        if !self.is_leaf() {
+            self.children(&mut |e| n += e.size());
+        }
+        n
+    }
+
     /// Whether `pred` holds for the expression or one below it.
     pub fn any(&self, pred: &mut dyn FnMut(&Expr) -> bool) -> bool {
         if self.is_leaf() {
