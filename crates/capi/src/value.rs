@@ -96,6 +96,9 @@ impl Buffers {
     pub(crate) fn bytes16(&mut self, v: &Value) -> c_int {
         match v {
             Value::Null => 0,
+            Value::Blob(..) if self.has_wide && self.encoding == Encoding::Utf8 => {
+                self.wide.len() as c_int - 2
+            }
             Value::Blob(b, _) => b.len() as c_int,
             _ => {
                 self.wide(v);
@@ -108,6 +111,9 @@ impl Buffers {
     pub(crate) fn blob(&mut self, v: &Value) -> *const c_void {
         match v {
             Value::Null => null(),
+            // Once its text was asked for it is that, and as long as `bytes` says.
+            Value::Blob(..) if self.has_text && self.text.len() == 1 => null(),
+            Value::Blob(..) if self.has_text => self.text.as_ptr() as *const c_void,
             Value::Blob(b, _) if b.is_empty() => null(),
             Value::Blob(b, _) => b.as_ptr() as *const c_void,
             Value::Text(..) if v.text_bytes().is_ok_and(|t| t.is_empty()) => null(),

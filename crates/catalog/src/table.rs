@@ -229,6 +229,13 @@ impl Table {
         self.columns.iter().position(|c| same_name(&c.name, name))
     }
 
+    /// The indexes, one after the other. Nothing is borrowed meanwhile: between two of them a program that is asked may
+    /// change the schema.
+    pub fn each_index(&self) -> impl Iterator<Item = Rc<Index>> {
+        let mut next = 0..;
+        std::iter::from_fn(move || next.next().and_then(|k| self.indexes.borrow().get(k).cloned()))
+    }
+
     /// `table.column`, as messages name a column.
     pub fn column_label(&self, column: usize) -> &Rc<str> {
         let c = &self.columns[column];

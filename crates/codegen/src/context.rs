@@ -144,6 +144,15 @@ pub(crate) struct Subroutine {
     pub first: i32,
 }
 
+/// An expression that the prologue computes.
+#[derive(Clone)]
+pub(crate) struct Constant {
+    pub expr: Expr,
+    /// Of how many expressions it consists: those of other sizes are others.
+    pub size: usize,
+    pub reg: i32,
+}
+
 /// Values by number: a list, since a statement has few of each.
 pub struct Numbered<T>(Few<(u32, T)>);
 
@@ -198,7 +207,7 @@ pub(crate) struct Codegen<'p> {
     pub known: Vec<(Expr, i32)>,
     pub aggs: Numbered<i32>,
     /// Constants loaded in the prologue.
-    pub constants: Vec<(Expr, i32)>,
+    pub constants: Vec<Constant>,
     pub subroutines: Numbered<Subroutine>,
     /// Rows of nested queries computed just before.
     pub sub_rows: Vec<(SubId, i32)>,
@@ -298,9 +307,9 @@ impl<'p> Codegen<'p> {
     pub fn load_constants(&mut self, first: usize) -> Result<()> {
         let mut next = first;
         while next < self.constants.len() {
-            let (e, reg) = self.constants[next].clone();
+            let Constant { expr, reg, .. } = self.constants[next].clone();
             next += 1;
-            self.expr_compute(&e, reg)?;
+            self.expr_compute(&expr, reg)?;
         }
         Ok(())
     }

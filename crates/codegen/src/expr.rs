@@ -1,6 +1,6 @@
 //! Expressions into registers.
 
-use crate::context::{Codegen, Place, Val, internal};
+use crate::context::{Codegen, Constant, Place, Val, internal};
 use iolite_base::{Error, Result};
 use iolite_bytecode::{FunctionCall, Opcode, P4, p5};
 use iolite_catalog::{Column, Table};
@@ -62,8 +62,9 @@ impl Codegen<'_> {
 
     /// The register that holds a constant during the whole run.
     pub fn constant(&mut self, e: &Expr) -> i32 {
-        if let Some((_, reg)) = self.constants.iter().find(|(c, _)| c.same(e)) {
-            return *reg;
+        let size = e.size();
+        if let Some(c) = self.constants.iter().find(|c| c.size == size && c.expr.same(e)) {
+            return c.reg;
         }
         let reg = self.b.reg();
         self.constant_in(e, reg);
@@ -83,7 +84,7 @@ impl Codegen<'_> {
             }
             self.constant(part);
         });
-        self.constants.push((e.clone(), reg));
+        self.constants.push(Constant { expr: e.clone(), size: e.size(), reg });
     }
 
     /// Computes `e` into a register of one's own, which may be changed.

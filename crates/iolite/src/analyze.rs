@@ -245,7 +245,8 @@ pub(crate) fn optimize(c: &Connection, schema: Option<&str>, bits: i64) -> Resul
         return Ok(Vec::new());
     }
     let mut statements = Vec::new();
-    for (db, s) in c.0.catalog.borrow().clone().schemas.iter().enumerate() {
+    let catalog = c.0.catalog.borrow().clone();
+    for (db, s) in catalog.schemas.iter().enumerate() {
         if db == 1 || schema.is_some_and(|n| !n.eq_ignore_ascii_case(&s.name)) {
             continue;
         }

@@ -221,7 +221,7 @@ impl Asking<'_> {
     fn reindex(&self, what: Option<&QualifiedName>) -> Result<bool> {
         for (db, s) in self.catalog.schemas.iter().enumerate() {
             for t in s.tables() {
-                for i in t.indexes.borrow().iter() {
+                for i in t.each_index() {
                     let named = what.is_none_or(|w| {
                         let schema =
                             w.schema.as_ref().is_none_or(|x| self.catalog.database(&x.text) == Some(db));

@@ -37,6 +37,7 @@ pub(crate) fn with_env<T>(conn: &Connection, f: impl FnOnce(&Env<'_>) -> Result<
         authorizer: None,
         virtual_tables: !c.no_virtual.get() || c.txn.is_nested(),
         protects_shadows: c.protects_shadows(),
+        has_stack: iolite_os::has_stack,
         watch: None,
     };
     f(&env)

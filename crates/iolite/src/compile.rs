@@ -9,7 +9,7 @@ use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
 use iolite_plan::bound::Select;
 use iolite_plan::statement::Body;
-use iolite_sql::ast::{BeginMode, ExplainMode, Parsed, Stmt};
+use iolite_sql::ast::{BeginMode, ExplainMode, ObjectKind, Parsed, Stmt};
 
 /// Compiles the only statement of a text. `explains` stands for what its beginning says.
 pub(crate) fn compile_text(
@@ -99,7 +99,13 @@ fn changes_files(s: &Stmt) -> bool {
     match s {
         Stmt::Begin(mode) => !matches!(mode, BeginMode::Deferred),
         Stmt::Pragma { name, value } => crate::pragma::changes_files(&name.name.text, value.is_some()),
-        Stmt::CreateTable(_) | Stmt::Drop { .. } | Stmt::Vacuum { .. } => true,
+        // A trigger that is not there takes nothing.
+        Stmt::Drop { kind: ObjectKind::Trigger, .. } => false,
+        Stmt::CreateTable(_)
+        | Stmt::CreateIndex(_)
+        | Stmt::CreateView(_)
+        | Stmt::Drop { .. }
+        | Stmt::Vacuum { .. } => true,
         _ => false,
     }
 }
@@ -118,8 +124,10 @@ fn compile_once(
     let explained = matches!(parsed.explain, ExplainMode::QueryPlan | ExplainMode::Analyze);
     let authorizer = conn.0.asked_authorizer();
     let authorizer = authorizer.as_deref();
+    // A copy, so that nothing is borrowed while the program is asked: it may run statements.
+    let catalog = conn.0.catalog.borrow().clone();
     let left_out = match authorizer {
-        Some(a) => !crate::authorize::before(conn.0.catalog.borrow().clone(), a, &parsed.stmt)?,
+        Some(a) => !crate::authorize::before(catalog, a, &parsed.stmt)?,
         None => false,
     };
     if left_out {
@@ -146,7 +154,8 @@ fn compile_once(
         }
     })?;
     if let Some(a) = authorizer {
-        crate::authorize::after(conn.0.catalog.borrow().clone(), a, &parsed.stmt)?;
+        let catalog = conn.0.catalog.borrow().clone();
+        crate::authorize::after(catalog, a, &parsed.stmt)?;
     }
     if !missing {
         crate::columns::choose(conn, &plan, explained)?;

@@ -13,6 +13,7 @@ mod memory;
 mod pass;
 mod per_process;
 mod registry;
+mod stack;
 mod ticks;
 mod traits;
 mod unix;
@@ -20,6 +21,7 @@ mod unix;
 pub use memory::MemoryVfs;
 pub use per_process::PerProcess;
 pub use registry::{register_vfs, system_vfses, unregister_vfs, vfs_named};
+pub use stack::has_stack;
 pub use ticks::ticks;
 pub use traits::{
     Access, Characteristics, Clock, Entropy, File, FileId, FileKind, FileStamp, LockLevel, Note, OpenFlags,

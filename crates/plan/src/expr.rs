@@ -37,7 +37,6 @@ impl Expr {
             Expr::CaseBase(_, c) => Some((c.clone(), false)),
             Expr::Merged(e) => e.first_result().collation(),
             Expr::Plus(e) | Expr::Cast(e, _) | Expr::IfNotNullRow(_, e) | Expr::NoSubtype(e) => e.collation(),
-            Expr::Subquery(s, n) => s.select.columns.get(*n).map(|c| (c.collation.clone(), false)),
             _ => self.explicit_collation().map(|c| (c, true)),
         }
     }
@@ -213,6 +212,15 @@ impl Expr {
             }
         });
         flow
+    }
+
+    /// Of how many expressions it consists; the same for those that are [`Expr::same`].
+    pub fn size(&self) -> usize {
+        let mut n = usize::from(!matches!(self, Expr::NoSubtype(_)));
+        if !self.is_leaf() {
+            self.children(&mut |e| n += e.size());
+        }
+        n
     }
 
     /// Whether `pred` holds for the expression or one below it.

@@ -84,6 +84,12 @@ pub struct Lexer<'a> {
     last: T,
 }
 
+/// Where the semicolon behind a statement stands that ends at `from`, or the end of the text.
+pub fn semicolon(text: &str, from: usize) -> usize {
+    let t = Lexer::new(text.as_bytes(), from).token();
+    if t.kind == T::Semi { t.start as usize } else { text.len() }
+}
+
 /// The first comment of a text.
 pub fn first_comment(text: &str) -> Option<crate::ast::Span> {
     let bytes = text.as_bytes();

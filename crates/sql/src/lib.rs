@@ -15,7 +15,7 @@ pub mod token;
 pub mod walk;
 
 pub use complete::complete;
-pub use lexer::first_comment;
+pub use lexer::{first_comment, semicolon};
 pub use lifted::{Lifted, lifted};
 pub use normalize::normalized;
 pub use parser::{parse_expr, parse_next, parse_stmt};

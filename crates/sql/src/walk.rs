@@ -4,18 +4,28 @@
 //! Knows nothing of scopes: a name that a WITH clause defines is reported like any other.
 
 use crate::ast::*;
+use iolite_base::SmallStr;
 
 /// Calls `f` with each table name.
 pub struct TableNames<'f> {
     f: &'f mut dyn FnMut(&QualifiedName),
     /// A parameter was met.
     pub parameters: bool,
+    /// How many names were reported.
+    pub count: usize,
+    /// The names that WITH clauses defined, and which of the reported ones stand in their queries.
+    pub defined: Vec<(SmallStr, std::ops::Range<usize>)>,
 }
 
 impl<'f> TableNames<'f> {
     /// A walk that reports to `f`.
     pub fn new(f: &'f mut dyn FnMut(&QualifiedName)) -> TableNames<'f> {
-        TableNames { f, parameters: false }
+        TableNames { f, parameters: false, count: 0, defined: Vec::new() }
+    }
+
+    fn note(&mut self, name: &QualifiedName) {
+        self.count += 1;
+        (self.f)(name);
     }
 
     /// A query.
@@ -37,7 +47,7 @@ impl<'f> TableNames<'f> {
                 Stmt::Select(s) => self.select(s),
                 Stmt::Insert(i) => {
                     self.with(i.with.as_ref());
-                    (self.f)(&i.table);
+                    self.note(&i.table);
                     if let InsertSource::Select(s) = &i.source {
                         self.select(s);
                     }
@@ -47,13 +57,13 @@ impl<'f> TableNames<'f> {
                 }
                 Stmt::Update(u) => {
                     self.with(u.with.as_ref());
-                    (self.f)(&u.table);
+                    self.note(&u.table);
                     self.exprs(u.sets.iter().map(|s| &s.value).chain(&u.filter));
                     u.from.iter().for_each(|f| self.from(f));
                 }
                 Stmt::Delete(d) => {
                     self.with(d.with.as_ref());
-                    (self.f)(&d.table);
+                    self.note(&d.table);
                     self.exprs(&d.filter);
                 }
                 _ => {}
@@ -63,7 +73,9 @@ impl<'f> TableNames<'f> {
 
     fn with(&mut self, w: Option<&With>) {
         for c in w.iter().flat_map(|w| &w.tables) {
+            let from = self.count;
             self.select(&c.select);
+            self.defined.push((c.name.text.clone(), from..self.count));
         }
     }
 
@@ -96,7 +108,7 @@ impl<'f> TableNames<'f> {
     /// Tables by name, and conditions of joins.
     fn named(&mut self, f: &From) {
         let name = |w: &mut Self, t: &Table| match &t.kind {
-            TableKind::Named { name, .. } | TableKind::Function { name, .. } => (w.f)(name),
+            TableKind::Named { name, .. } | TableKind::Function { name, .. } => w.note(name),
             TableKind::Subquery(_) | TableKind::Join(_) => {}
         };
         name(self, &f.first);
@@ -155,7 +167,7 @@ impl<'f> TableNames<'f> {
                     InSet::List(list) => self.exprs(list),
                     InSet::Select(s) => self.select(s),
                     InSet::Table { table: name, args } => {
-                        (self.f)(name);
+                        self.note(name);
                         self.exprs(args.iter().flatten());
                     }
                 }

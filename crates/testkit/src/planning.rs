@@ -80,6 +80,7 @@ impl Planning {
             authorizer: None,
             virtual_tables: true,
             protects_shadows: false,
+            has_stack: || true,
             watch: None,
         };
         let parsed = iolite_sql::parse_stmt(sql)?;

@@ -1,5 +1,5 @@
 //! `differ --statements N --seed S --threads T [--only KIND] [--keep-going] [--alter] [--table-functions]
-//! [--foreign-keys] [--plans] [--known FILE] [--show N] [--round R]`: compares
+//! [--foreign-keys] [--wrong-names] [--plans] [--known FILE] [--show N] [--round R]`: compares
 //! iolite with stock SQLite on generated statements. Prints each kind of difference once, most frequent first, as a
 //! script for either shell, then what was covered. Exits with 1 if a difference is unexplained. `--round R` runs that
 //! one round again. With `--plans`, rounds are about plans: EXPLAIN QUERY PLAN's trees are compared, then the answers.
@@ -74,6 +74,7 @@ fn options() -> Options {
             "--plans" => o.plans = true,
             "--alter" => o.features.alter = true,
             "--foreign-keys" => o.features.foreign_keys = true,
+            "--wrong-names" => o.features.wrong_names = true,
             "--table-functions" => o.features.table_functions = true,
             _ => usage(&a),
         }

@@ -13,6 +13,8 @@ pub struct Features {
     pub table_functions: bool,
     /// Foreign key enforcement.
     pub foreign_keys: bool,
+    /// Names that mean nothing, several in a statement: which is told?
+    pub wrong_names: bool,
 }
 
 /// A function that both engines have.

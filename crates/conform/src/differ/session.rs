@@ -67,7 +67,9 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
             None => {
                 step += 1;
                 let Some(s) = statement(&mut g, step, pair.stock().is_autocommit()) else { continue };
-                if takes_parameters(s.kind) && g.rng.chance(30) {
+                if g.features.wrong_names && takes_parameters(s.kind) && g.rng.chance(60) {
+                    Stmt { sql: misnamed(&s.sql, &mut g.rng), ..s }
+                } else if takes_parameters(s.kind) && g.rng.chance(30) {
                     let (sql, params) = super::params::lift(&s.sql, &mut g.rng);
                     Stmt { sql, params, ..s }
                 } else {
@@ -125,6 +127,30 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
 
 fn plain(kind: &'static str, sql: String) -> Stmt {
     Stmt::plain(kind, sql)
+}
+
+/// A statement with other names in the place of some: of the words outside quotes, those that are not capitals.
+fn misnamed(sql: &str, rng: &mut Rng) -> String {
+    let share = *rng.pick(&[3, 10, 25]);
+    let (mut out, mut quote, mut word) = (String::new(), None, String::new());
+    for ch in sql.chars().chain([' ']) {
+        if quote.is_none() && (ch.is_ascii_alphanumeric() || ch == '_') {
+            word.push(ch);
+            continue;
+        }
+        let is_name = word.starts_with(|c: char| c.is_ascii_lowercase());
+        let wrong = is_name && rng.chance(share);
+        out += if wrong { *rng.pick(&["nosuch", "other", "a", "b"]) } else { &*word };
+        word.clear();
+        out.push(ch);
+        quote = match quote {
+            None if matches!(ch, '\'' | '"' | '`') => Some(ch),
+            Some(q) if q == ch => None,
+            q => q,
+        };
+    }
+    out.truncate(out.trim_end().len());
+    out
 }
 
 fn takes_parameters(kind: &str) -> bool {

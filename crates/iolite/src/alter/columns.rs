@@ -213,7 +213,7 @@ impl Job {
         let first = before.iter().position(|r| r.kind == "index" && lost.iter().any(|x| r.name == **x));
         if let Some(at) = first {
             // The statement fails, if not by what stands before that index: without those indexes the schema can be read.
-            let first = before.split_off(at).swap_remove(0).name;
+            let SchemaRow { name: first, sql, .. } = before.split_off(at).swap_remove(0);
             let schema = self.schema_name(c);
             for name in &lost {
                 let text = format!("DELETE FROM {schema}.sqlite_master WHERE type='index' AND name=?1");
@@ -223,9 +223,11 @@ impl Job {
             let read = |row: &SchemaRow| is_read(row) && before.iter().any(|b| b.rowid == row.rowid);
             self.verify(c, "after drop column", Quotes::Names, read)?;
             let column = &self.table.columns[i].name;
-            return Err(Error::sql(format!(
-                "error in index {first} after drop column: no such column: {column}"
-            )));
+            let why = match is_quoted(&sql, column) {
+                true => iolite_plan::bind::missing_quoted(column),
+                false => Error::sql(format!("no such column: {column}")),
+            };
+            return Err(Error::sql(format!("error in index {first} after drop column: {}", why.message())));
         }
         self.reload(c)?;
         self.verify(c, "after drop column", Quotes::Names, is_read)?;
@@ -297,4 +299,18 @@ impl Job {
             .map(|(_, c)| self.table.columns[*c].affinity == iolite_value::Affinity::Real)
             .collect()
     }
+}
+
+/// Whether an index names a column of its table in double quotes.
+fn is_quoted(index: &str, column: &str) -> bool {
+    let Ok(parsed) = iolite_sql::parse_stmt(index) else { return false };
+    let Stmt::CreateIndex(i) = &parsed.stmt else { return false };
+    i.columns.iter().any(|c| {
+        let mut e = &c.expr;
+        while let ast::Expr::Collate(inner, _) = e {
+            e = inner;
+        }
+        matches!(e, ast::Expr::Column { table: None, column: n, .. }
+            if n.quote == ast::Quote::Double && n.text.eq_ignore_ascii_case(column))
+    })
 }

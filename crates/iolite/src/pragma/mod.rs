@@ -138,7 +138,8 @@ pub(crate) fn compile(
             Quote::Backtick => format!("`{s}`"),
             Quote::Single => format!("'{s}'"),
         });
-        return Err(Error::sql(format!("unknown database {}", quoted.unwrap_or_default())));
+        let at = name.schema.as_ref().map_or(0, |n| n.span.start);
+        return Err(Error::sql(format!("unknown database {}", quoted.unwrap_or_default())).at(at));
     }
     let Some(p) = p else {
         return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]);

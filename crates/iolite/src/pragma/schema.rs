@@ -130,6 +130,7 @@ fn index_info(c: &Call<'_>, extended: bool) -> Result<Rows> {
     };
     let Some(t) = catalog.schemas[db].table(&index.table) else { return Ok(Vec::new()) };
     let n = if extended { index.columns.len() } else { index.key_len };
+    let is_table = t.primary_index().is_some_and(|p| Rc::ptr_eq(&p, &index));
     let mut out = Vec::new();
     for (i, col) in index.columns[..n].iter().enumerate() {
         let (cid, name) = match &col.source {
@@ -140,7 +141,14 @@ fn index_info(c: &Call<'_>, extended: bool) -> Result<Rows> {
         let mut row = vec![Value::Int(i as i64), Value::Int(cid), name];
         if extended {
             row.push(Value::Int(col.desc as i64));
-            row.push(text(col.collation.as_deref().unwrap_or("BINARY"))?);
+            // What a primary key carries along is said as the table has it, though nothing is compared by it.
+            let carried = match &col.source {
+                ColumnSource::Column(k) if i >= index.key_len && is_table => {
+                    t.columns[*k].collation.as_deref()
+                }
+                _ => None,
+            };
+            row.push(text(col.collation.as_deref().or(carried).unwrap_or("BINARY"))?);
             row.push(Value::Int((i < index.key_len) as i64));
         }
         out.push(row);

@@ -49,6 +49,19 @@ fn false_beside(a: &ast::Expr, b: &ast::Expr) -> bool {
     (written_false(a) || written_false(b)) && !calls(a) && !calls(b)
 }
 
+/// Whether it is `IS NULL` or `IS NOT NULL`, as it may be written.
+fn is_null_test(e: &ast::Expr) -> bool {
+    matches!(e, ast::Expr::Binary(BinaryOp::Is | BinaryOp::IsNot, sides) if matches!(sides.1, ast::Expr::Literal(Literal::Null, _)))
+}
+
+/// Whether it is a name alone, which might be a truth value.
+fn is_word(e: &ast::Expr) -> bool {
+    match e {
+        ast::Expr::Collate(inner, _) => is_word(inner),
+        e => matches!(e, ast::Expr::Column { schema: None, table: None, .. }),
+    }
+}
+
 /// The word of an operator as the text has it.
 fn operator_word<'t>(text: &'t str, at: u32, word: &'static str) -> &'t str {
     let found = text.get(at as usize..at as usize + word.len());
@@ -75,10 +88,57 @@ impl Binder<'_> {
 
     /// Binds an expression that may be a row.
     pub(crate) fn any_expr(&mut self, e: &ast::Expr) -> Result<Expr> {
+        if self.complaint.is_some() && !self.is_looked_at(e) {
+            // Behind a call that was wrong only names are looked up, and not those below operators.
+            return Err(self.complaint.take().unwrap_or(Code::Error.into()));
+        }
         self.enter()?;
+        self.within += 1;
         let out = self.expr_inner(e);
+        self.within -= 1;
         self.leave();
-        out
+        self.complained(out)
+    }
+
+    /// Whether an expression is looked at behind a call that was wrong.
+    fn is_looked_at(&self, e: &ast::Expr) -> bool {
+        use ast::Expr as A;
+        match e {
+            A::Column { .. } | A::Call(_) | A::Like { .. } | A::IsNull(_) | A::NotNull(_) => true,
+            // Only where SQLite has looked for their tables before.
+            A::Exists(_) | A::Subquery(..) => self.in_query,
+            A::In { rhs, .. } => self.in_query && !matches!(**rhs, ast::InSet::List(_)),
+            e => is_null_test(e),
+        }
+    }
+
+    /// Behind a whole expression: a call in it that was wrong is told of, where nothing went wrong after it.
+    fn complained<T>(&mut self, out: Result<T>) -> Result<T> {
+        match self.complaint.is_some() && self.within == 0 {
+            true => {
+                let call = self.complaint.take();
+                out.and(call.map_or(Err(Code::Error.into()), Err))
+            }
+            false => out,
+        }
+    }
+
+    /// Notes what is wrong with a part of a call, for which something else stands then.
+    pub(crate) fn noted<T: Default>(&mut self, e: Error) -> Result<T> {
+        if !matches!(e.code().primary(), Code::Error | Code::Auth) {
+            return Err(e);
+        }
+        self.complaint = Some(e);
+        Ok(T::default())
+    }
+
+    /// Notes what is wrong with a call, whose arguments are looked at all the same.
+    pub(crate) fn complain(&mut self, e: Error, args: &[ast::Expr]) -> Result<Expr> {
+        self.complaint = Some(e);
+        for a in args {
+            self.expr(a)?;
+        }
+        Ok(Expr::Const(Value::Null))
     }
 
     /// Binds a condition, whose conjuncts go to `out` one by one; `on`: the table whose ON clause it is.
@@ -93,16 +153,21 @@ impl Binder<'_> {
             push_filter(out, bound, on);
             return Ok(());
         };
-        self.enter()?;
-        let (a, b) = &**sides;
-        if false_beside(a, b) {
-            out.push(Filter { expr: Expr::int(0), on });
-        } else {
-            self.conditions(a, on, out)?;
-            self.conditions(b, on, out)?;
+        if let Some(e) = self.complaint.take() {
+            return Err(e);
         }
+        self.enter()?;
+        self.within += 1;
+        let (a, b) = &**sides;
+        let done = if false_beside(a, b) {
+            out.push(Filter { expr: Expr::int(0), on });
+            Ok(())
+        } else {
+            self.conditions(a, on, out).and_then(|()| self.conditions(b, on, out))
+        };
+        self.within -= 1;
         self.leave();
-        Ok(())
+        self.complained(done)
     }
 
     fn boxed(&mut self, e: &ast::Expr) -> Result<Box<Expr>> {
@@ -137,27 +202,6 @@ impl Binder<'_> {
             A::Binary(op, sides) => self.infix(*op, &sides.0, &sides.1)?,
             A::IsNull(a) => Expr::IsNull(self.boxed(a)?),
             A::NotNull(a) => Expr::NotNull(self.boxed(a)?),
-            A::Like { op, not, lhs, rhs, escape, at } => {
-                let name = match op {
-                    ast::LikeOp::Like => "like",
-                    ast::LikeOp::Glob => "glob",
-                    // Complaints name these as they are written.
-                    ast::LikeOp::Regexp => operator_word(self.text, *at, "regexp"),
-                    ast::LikeOp::Match => operator_word(self.text, *at, "match"),
-                };
-                let mut args = vec![self.expr(rhs)?, self.expr(lhs)?];
-                if let Some(e) = escape {
-                    args.push(self.expr(e)?);
-                }
-                let span = ast::Span { start: *at, end: *at + name.len() as u32 };
-                let name = ast::Name { text: name.into(), quote: ast::Quote::None, span };
-                let function = self.function(&name, args.len())?;
-                if !self.ask_function(&function, *at)? {
-                    return Ok(Expr::Const(Value::Null));
-                }
-                let call = self.make_call(function, args, 1)?;
-                if *not { Expr::Not(Box::new(call)) } else { call }
-            }
             A::Between { not, e, lo, hi } => {
                 let e = self.any_expr(e)?;
                 let (lo, hi) = (self.any_expr(lo)?, self.any_expr(hi)?);
@@ -203,7 +247,11 @@ impl Binder<'_> {
                 }
                 Expr::Collate(Box::new(inner), coll)
             }
-            A::Call(c) => self.call(c)?,
+            A::Call(_) | A::Like { .. } => match self.called(e) {
+                // What is wrong with a call or in it keeps nobody from looking at what stands beside it.
+                Err(e) => self.noted(e).map(|()| Expr::Const(Value::Null))?,
+                Ok(called) => called,
+            },
             A::Row(list, _) => {
                 let items: Result<Vec<Expr>> = list.iter().map(|e| self.expr(e)).collect();
                 Expr::Row(items?)
@@ -320,7 +368,10 @@ impl Binder<'_> {
                 return Ok(Expr::Binary(op, self.boxed(a)?, self.boxed(b)?));
             }
         };
-        let (a, b) = (self.any_expr(a)?, self.any_expr(b)?);
+        // Behind IS, a name might be a truth value, and is looked at first.
+        let word = if null_eq && is_word(b) { Some(self.any_expr(b)?) } else { None };
+        let a = self.any_expr(a)?;
+        let b = word.map_or_else(|| self.any_expr(b), Ok)?;
         self.compare(op, null_eq, a, b)
     }
 
@@ -408,8 +459,7 @@ impl Binder<'_> {
             let _ = self.any_expr(lhs);
             return Ok(Expr::int(not as i64));
         }
-        let lhs = self.any_expr(lhs)?;
-        let n = width(&lhs);
+        // The query is looked at before what is sought in it.
         let select = match rhs {
             // Parentheses more than it needs do not make a query a value.
             ast::InSet::List(list) if let [ast::Expr::Subquery(s, _)] = &list[..] => {
@@ -417,6 +467,8 @@ impl Binder<'_> {
                 self.subquery(s)?
             }
             ast::InSet::List(list) => {
+                let lhs = self.any_expr(lhs)?;
+                let n = width(&lhs);
                 if n > 1 {
                     return self.row_in_list(not, lhs, list);
                 }
@@ -444,12 +496,13 @@ impl Binder<'_> {
                 self.subquery(&s)?
             }
         };
-        let m = select.select.columns.len();
+        let lhs = self.any_expr(lhs)?;
+        let (n, m) = (width(&lhs), select.select.columns.len());
         if n != m {
             return Err(if n == 1 {
-                Error::sql(format!("sub-select returns {m} columns - expected 1"))
+                Error::sql(format!("sub-select returns {m} columns - expected 1")).nowhere()
             } else {
-                Error::sql(format!("sub-select returns {m} columns - expected {n}"))
+                Error::sql(format!("sub-select returns {m} columns - expected {n}")).nowhere()
             });
         }
         let lhs = fields(lhs);
@@ -460,10 +513,10 @@ impl Binder<'_> {
         for (k, (e, c)) in lhs.iter().zip(&select.select.columns).enumerate() {
             let own = last.get(k).map_or(c.affinity, Expr::affinity);
             affinities.push(match_affinity(e.affinity(), own));
-            // The left side decides, then the column selected.
-            collations.push(match e.collation() {
-                Some((coll, _)) => coll,
-                None => c.collation.clone(),
+            // COLLATE decides, first the left side's; then the left side, then the column selected.
+            collations.push(match (e.collation(), last.get(k).and_then(Expr::collation)) {
+                (Some((_, false)) | None, Some((coll, true))) | (Some((coll, _)), _) => coll,
+                (None, _) => c.collation.clone(),
             });
         }
         Ok(Expr::InSelect(Box::new(InSelect { not, lhs, select, affinities, collations })))
@@ -524,7 +577,9 @@ impl Binder<'_> {
     /// Binds a nested query in an expression.
     pub(crate) fn subquery(&mut self, s: &ast::Select) -> Result<Rc<Subquery>> {
         let (id, number) = (self.new_sub(), self.number(s.number));
-        let (select, mut outer) = self.nested(|b| b.select(s))?;
+        let found = self.nested(|b| b.select(s));
+        self.query_failed |= found.is_err();
+        let (select, mut outer) = found?;
         if let Some(Returned { id: target, name, .. }) = &self.returned
             && !outer.contains(target)
         {
@@ -624,8 +679,47 @@ impl Binder<'_> {
         Ok(Expr::Call(Box::new(Call { function, args, collation, pure, overloaded })))
     }
 
+    fn called(&mut self, e: &ast::Expr) -> Result<Expr> {
+        match e {
+            ast::Expr::Call(c) => self.call(c),
+            _ => self.like(e),
+        }
+    }
+
+    fn like(&mut self, e: &ast::Expr) -> Result<Expr> {
+        let ast::Expr::Like { op, not, lhs, rhs, escape, at } = e else { return Err(Code::Internal.into()) };
+        let name = match op {
+            ast::LikeOp::Like => "like",
+            ast::LikeOp::Glob => "glob",
+            // Complaints name these as they are written.
+            ast::LikeOp::Regexp => operator_word(self.text, *at, "regexp"),
+            ast::LikeOp::Match => operator_word(self.text, *at, "match"),
+        };
+        let span = ast::Span { start: *at, end: *at + name.len() as u32 };
+        let name = ast::Name { text: name.into(), quote: ast::Quote::None, span };
+        let function = self.function(&name, 2 + usize::from(escape.is_some()));
+        if let Ok(f) = &function
+            && !self.ask_function(f, *at)?
+        {
+            return Ok(Expr::Const(Value::Null));
+        }
+        if let Err(e) = &function {
+            self.complaint = Some(e.clone());
+        }
+        let mut args = vec![self.expr(rhs)?, self.expr(lhs)?];
+        if let Some(e) = escape {
+            args.push(self.expr(e)?);
+        }
+        let Ok(function) = function else { return Ok(Expr::Const(Value::Null)) };
+        let call = self.make_call(function, args, 1)?;
+        Ok(if *not { Expr::Not(Box::new(call)) } else { call })
+    }
+
     fn call(&mut self, c: &ast::Call) -> Result<Expr> {
-        let function = self.function(&c.name, c.args.len())?;
+        let function = match self.function(&c.name, c.args.len()) {
+            Ok(f) => f,
+            Err(e) => return self.complain(e, &c.args),
+        };
         if !self.ask_function(&function, c.name.span.start)? {
             return Ok(Expr::Const(Value::Null));
         }
@@ -634,7 +728,8 @@ impl Binder<'_> {
             return self.window_call(c, over, function);
         }
         if function.flags.has(FunctionFlags::WINDOW_ONLY) {
-            return Err(Error::sql(format!("misuse of window function {name}()")).at(c.span.start));
+            let e = Error::sql(format!("misuse of window function {name}()")).at(c.span.start);
+            return self.complain(e, &c.args);
         }
         if matches!(function.imp, Implementation::Aggregate(_)) {
             return self.aggregate(c, function);
@@ -654,10 +749,11 @@ impl Binder<'_> {
         if let Implementation::Inline(iolite_ext::Inline::Likelihood) = function.imp {
             let ok = matches!(&args[1], Expr::Const(Value::Real(r)) if (0.0..=1.0).contains(r));
             if !ok {
-                return Err(Error::sql(
-                    "second argument to likelihood() must be a constant between 0.0 and 1.0",
-                )
-                .at(c.span.start));
+                self.complaint = Some(
+                    Error::sql("second argument to likelihood() must be a constant between 0.0 and 1.0")
+                        .at(c.span.start),
+                );
+                return Ok(Expr::Const(Value::Null));
             }
         }
         self.make_call(function, args, 0)
@@ -670,7 +766,7 @@ impl Binder<'_> {
             return Err(Error::sql(format!("unknown function: {name}()")));
         }
         if self.restriction != Restriction::None || self.scopes.is_empty() {
-            return Err(misuse().at(c.span.start));
+            return self.complain(misuse().at(c.span.start), &c.args);
         }
         if c.star && !(function.args == 0 && function.flags.has(FunctionFlags::COUNT)) {
             return Err(
@@ -679,6 +775,10 @@ impl Binder<'_> {
         }
         // Arguments are rows' business; which query the aggregate belongs to, they decide.
         let here = self.scopes.len() - 1;
+        let s = &self.scopes[here];
+        if s.phase == Phase::Aggregate || s.phase == Phase::Rows && !s.has_agg && !s.groups {
+            return self.complain(misuse().at(c.span.start), &c.args);
+        }
         let saved: Vec<Phase> = self.scopes.iter().map(|s| s.phase).collect();
         let phase_here = self.scopes[here].phase;
         for s in &mut self.scopes {
@@ -686,22 +786,18 @@ impl Binder<'_> {
                 s.phase = Phase::Aggregate;
             }
         }
-        let bound = (|| -> Result<_> {
-            let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
-            let args = args?;
-            let filter = match &c.filter {
-                Some(f) => Some(self.expr(f)?),
-                None => None,
-            };
-            let order_by = self.plain_order(&c.order_by)?;
-            Ok((args, filter, order_by))
-        })();
+        // Behind what is wrong with the arguments, the rest is looked at all the same.
+        let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
+        let args = args.or_else(|e| self.noted(e));
+        let order_by = self.plain_order(&c.order_by).or_else(|e| self.noted(e));
+        let filter = c.filter.as_ref().map(|f| self.expr(f)).transpose().or_else(|e| self.noted(e));
         for (s, p) in self.scopes.iter_mut().zip(saved) {
             s.phase = p;
         }
-        let (args, filter, order_by): (Vec<Expr>, Option<Expr>, Vec<OrderTerm>) = bound?;
-        let mut args = args;
-        let mut order_by = order_by;
+        let (mut args, filter, mut order_by) = (args?, filter?, order_by?);
+        if self.complaint.is_some() {
+            return Ok(Expr::Const(Value::Null));
+        }
         if c.within_group && order_by.len() == 1 {
             args.insert(0, order_by.remove(0).expr);
         }
@@ -726,7 +822,7 @@ impl Binder<'_> {
         {
             return Err(match phase_here {
                 Phase::GroupBy if owner == here => {
-                    Error::sql("aggregate functions are not allowed in the GROUP BY clause")
+                    Error::sql("aggregate functions are not allowed in the GROUP BY clause").nowhere()
                 }
                 Phase::Rows if owner == here && (self.scopes[here].has_agg || self.scopes[here].groups) => {
                     Error::sql(format!("misuse of aggregate: {}()", name))

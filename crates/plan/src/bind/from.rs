@@ -36,6 +36,13 @@ impl Binder<'_> {
 
     /// Binds ON clauses, behind the tables of their FROM clause.
     pub(crate) fn on_clauses(&mut self, clauses: Vec<(TableId, &ast::Expr)>, out: &mut Core) -> Result<()> {
+        self.query_failed = false;
+        let done = self.bind_on_clauses(clauses, out);
+        // SQLite tells no place there, but for what stands in a query of its own.
+        done.map_err(|e| if self.query_failed { e } else { e.without_offset().nowhere() })
+    }
+
+    fn bind_on_clauses(&mut self, clauses: Vec<(TableId, &ast::Expr)>, out: &mut Core) -> Result<()> {
         let outer = out.sources.iter().any(|s| s.join.left || s.join.right);
         for (id, e) in clauses {
             if !outer {
@@ -284,7 +291,7 @@ impl Binder<'_> {
 
     /// The database that names without a database belong to: that of the view or trigger whose text is being bound,
     /// unless it is a temporary one, which may name what it likes.
-    fn home(&self) -> Option<usize> {
+    pub(super) fn home(&self) -> Option<usize> {
         let db = match &self.trigger {
             Some(t) => t.db,
             None => self.views.last()?.0,
@@ -464,7 +471,7 @@ impl Binder<'_> {
         match &table.kind {
             TableKind::Rowid | TableKind::WithoutRowid => {
                 if args.is_some() {
-                    return Err(Error::sql(format!("'{name}' is not a function")).at(q.name.span.start));
+                    return Err(Error::sql(format!("'{name}' is not a function")).nowhere());
                 }
                 let shown = table.name.clone();
                 let columns = Columns::Table(table.clone());
@@ -472,7 +479,7 @@ impl Binder<'_> {
             }
             TableKind::View { names, select } => {
                 if args.is_some() {
-                    return Err(Error::sql(format!("'{name}' is not a function")).at(q.name.span.start));
+                    return Err(Error::sql(format!("'{name}' is not a function")).nowhere());
                 }
                 let (query, columns) = self.view(db, &table, names, select)?;
                 Ok((SourceKind::Subquery(Box::new(query)), table.name.clone(), Some(db), columns))

@@ -264,7 +264,11 @@ impl Binder<'_> {
         let t = &target.table;
         let mut terms = Vec::new();
         for term in &u.target {
-            terms.push(self.table_expr(t, target.id, &term.expr)?);
+            let e = self.table_expr(t, target.id, &term.expr)?;
+            if let (Expr::Column(c), true) = (e.without_collate(), self.asks()) {
+                self.ask_column(target.db, t, c.column)?;
+            }
+            terms.push(e);
         }
         let filter = match &u.target_filter {
             Some(f) => Some(self.table_expr(t, target.id, f)?),

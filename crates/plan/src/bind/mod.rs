@@ -36,6 +36,9 @@ use std::rc::Rc;
 
 const SPARE_DEPTH: u32 = 100;
 
+/// What is nested less deeply needs no look at the stack.
+const SHALLOW: u32 = 20;
+
 /// What binding needs to know of the world.
 pub struct Env<'a> {
     /// The connection's databases.
@@ -89,6 +92,8 @@ pub struct Env<'a> {
     pub authorizer: Option<&'a dyn iolite_ext::Authorizer>,
     /// Tables in which modules keep what belongs to theirs may not be changed.
     pub protects_shadows: bool,
+    /// Whether the thread has stack enough for another nested query.
+    pub has_stack: fn() -> bool,
     /// Is shown what a query becomes when it is bound, if somebody wants to see it.
     pub watch: Option<&'a dyn Fn(&Select)>,
 }
@@ -169,6 +174,14 @@ pub struct Binder<'a> {
     pub log: Option<Vec<NameUse>>,
     /// With `log`: where names in double quotes stand that name nothing, and so are texts.
     pub quoted: Vec<ast::Span>,
+    /// How many expressions stand around what is bound, within the same query.
+    within: u32,
+    /// What is wrong with a call in the present expression. What goes wrong behind it there is told instead, as SQLite does.
+    complaint: Option<Error>,
+    /// A query stands around what is bound.
+    in_query: bool,
+    /// A nested query was what went wrong.
+    query_failed: bool,
 }
 
 /// A name in a text and what it refers to.
@@ -317,6 +330,10 @@ impl<'a> Binder<'a> {
             calls_out: Cell::new(false),
             log: None,
             quoted: Vec::new(),
+            within: 0,
+            complaint: None,
+            in_query: false,
+            query_failed: false,
         }
     }
 
@@ -432,6 +449,10 @@ impl<'a> Binder<'a> {
             calls_out: self.calls_out.clone(),
             log: None,
             quoted: Vec::new(),
+            within: 0,
+            complaint: None,
+            in_query: false,
+            query_failed: false,
         };
         let out = f(&mut inner);
         self.asked = std::mem::take(&mut inner.asked);
@@ -455,12 +476,20 @@ impl<'a> Binder<'a> {
         if max > 0 && self.depth > max as u32 + SPARE_DEPTH {
             return Err(Error::sql(format!("Expression tree is too large (maximum depth {max})")));
         }
+        if self.depth > SHALLOW && !(self.env.has_stack)() {
+            return Err(Error::sql("queries are nested too deeply"));
+        }
         Ok(())
     }
 
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
     }
+}
+
+/// The complaint about a name in double quotes that is no column's.
+pub fn missing_quoted(name: &str) -> Error {
+    Error::sql(format!("no such column: \"{name}\" - should this be a string literal in single-quotes?"))
 }
 
 /// The complaint about a collating sequence that nobody has registered.

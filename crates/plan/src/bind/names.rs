@@ -152,9 +152,7 @@ impl Binder<'_> {
     fn no_such_column(&self, schema: Option<&Name>, table: Option<&Name>, column: &Name) -> Error {
         let name = display(schema, table, column);
         if table.is_none() && column.quote == Quote::Double {
-            return Error::sql(format!(
-                "no such column: \"{name}\" - should this be a string literal in single-quotes?"
-            ));
+            return missing_quoted(&name);
         }
         Error::sql(format!("no such column: {name}"))
     }
@@ -272,7 +270,7 @@ impl Binder<'_> {
         if (scope.in_window || scope.phase != Phase::Groups) && e.any(&mut |x| matches!(x, Expr::Window(..)))
         {
             let text = format!("misuse of aliased window function {}", column.text);
-            return Err(Error::sql(text).at(column.span.start));
+            return Err(Error::sql(text).nowhere());
         }
         self.note_outer(depth, &e);
         if e.any(&mut |x| matches!(x, Expr::Agg(..))) {

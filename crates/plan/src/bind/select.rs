@@ -27,13 +27,64 @@ impl Binder<'_> {
         self.enter()?;
         let pushed = self.push_with(s.with.as_ref())?;
         self.enter_query();
+        let around = (std::mem::take(&mut self.within), std::mem::replace(&mut self.in_query, true));
         let done = self.arms(s, out);
+        (self.within, self.in_query) = around;
         if self.answers_nothing() {
             out.limit = Some(Expr::int(0));
         }
         self.pop_with(pushed);
         self.leave();
-        done
+        done.map_err(|e| self.first_complaint(s, e))
+    }
+
+    /// What is told where something is wrong with a query: SQLite looks for all its tables first, those of nested queries included,
+    /// then at LIMIT.
+    #[cold]
+    fn first_complaint(&mut self, s: &ast::Select, e: Error) -> Error {
+        if e.code() != Code::Error || self.log.is_some() || self.home().is_some() {
+            return e;
+        }
+        let mut names = Vec::new();
+        let mut note = |q: &ast::QualifiedName| names.push(q.clone());
+        let mut walk = iolite_sql::walk::TableNames::new(&mut note);
+        walk.select(s);
+        let defined = walk.defined;
+        // Queries of WITH that nobody names are not looked at.
+        let mut looked_at = vec![true; names.len()];
+        defined.iter().for_each(|(_, within)| looked_at[within.clone()].fill(false));
+        for _ in 0..=defined.len() {
+            for (name, within) in &defined {
+                let live = |(q, live): (&ast::QualifiedName, &bool)| {
+                    *live && q.schema.is_none() && same_name(&q.name.text, name)
+                };
+                if names.iter().zip(&looked_at).any(live) {
+                    let inside = |d: &&(_, std::ops::Range<usize>)| {
+                        d.1.start >= within.start && d.1.end <= within.end && d.1 != *within
+                    };
+                    for i in within.clone() {
+                        looked_at[i] |= !defined.iter().filter(inside).any(|d| d.1.contains(&i));
+                    }
+                }
+            }
+        }
+        let is_there = |q: &ast::QualifiedName| {
+            let name = &q.name.text;
+            let defines = || {
+                let outer = self.ctes.iter().map(|c| &c.ast.name.text);
+                defined.iter().map(|d| &d.0).chain(outer).any(|d| same_name(d, name))
+            };
+            let schema = q.schema.as_ref().map(|s| &*s.text);
+            schema.is_none() && defines()
+                || self.find_table(schema, name).is_some()
+                || self.env.virtual_tables && !matches!(self.env.connector.eponymous(name), Ok(None))
+        };
+        if let Some((q, _)) = names.iter().zip(&looked_at).find(|(q, looked_at)| **looked_at && !is_there(q))
+        {
+            return self.no_such_table(q);
+        }
+        self.complaint = None;
+        self.limits(s).err().unwrap_or(e)
     }
 
     fn arms(&mut self, s: &ast::Select, out: &mut Select) -> Result<()> {
@@ -348,6 +399,19 @@ impl Binder<'_> {
             self.top().aliases.push((c.meta.name.clone(), e.clone()));
         }
         // ON belongs to WHERE, and may use aliases like it.
+        let before_having = self.top().aggs.len();
+        if let Some(h) = &q.having {
+            // An aggregate in HAVING alone does not make one.
+            if q.group_by.is_empty() && !self.top().has_agg {
+                return Err(Error::sql("HAVING clause on a non-aggregate query").nowhere());
+            }
+            // Groups are chosen before any window is looked at.
+            self.top().in_window = true;
+            let having = self.expr(h);
+            self.top().in_window = false;
+            core.having = Some(having?);
+        }
+        let after_having = self.top().aggs.len();
         self.top().phase = Phase::Rows;
         let mut filter = Few::new();
         if let Some(w) = &q.filter {
@@ -365,6 +429,15 @@ impl Binder<'_> {
             if terms > most {
                 return Err(Error::sql(format!("too many terms in {clause} BY clause")));
             }
+        }
+        let grouped = self.top().has_agg || !q.group_by.is_empty();
+        for (i, t) in order_by.iter().enumerate() {
+            let term = self.order_by_term(i, t, core, columns)?;
+            order.push(term);
+        }
+        if !grouped && self.top().has_agg {
+            let name = self.top().aggs.last().map_or("".into(), |a| a.function.name.clone());
+            return Err(Error::sql(format!("misuse of aggregate: {name}()")));
         }
         self.top().phase = Phase::GroupBy;
         for (i, g) in q.group_by.iter().enumerate() {
@@ -386,35 +459,33 @@ impl Binder<'_> {
                 }
                 None => self.expr(g)?,
             };
+            // By its number: where a name stands for one, that is told otherwise.
+            let mut window = None;
+            e.any(&mut |x| {
+                window = if let Expr::Window(id, _) = x { Some(*id) } else { window };
+                window.is_some()
+            });
+            if let Some(id) = window {
+                let calls = self.top().windows.iter().flat_map(|w| &w.calls);
+                let name = calls.filter(|c| c.id == id).map(|c| c.function.name.clone()).next();
+                let text = format!("misuse of window function {}()", name.unwrap_or_default());
+                let plain = ordinal(bare).and_then(|k| match q.columns.get(k as usize - 1) {
+                    Some(ast::ResultColumn::Expr { expr: ast::Expr::Call(c), .. }) if c.over.is_some() => {
+                        Some(c.span.start)
+                    }
+                    _ => None,
+                });
+                return Err(plain.map_or_else(|| Error::sql(&*text), |at| Error::sql(&*text).at(at)));
+            }
             if e.any(&mut |x| matches!(x, Expr::Agg(..))) {
-                return Err(Error::sql("aggregate functions are not allowed in the GROUP BY clause"));
+                return Err(
+                    Error::sql("aggregate functions are not allowed in the GROUP BY clause").nowhere()
+                );
             }
             core.group_by.push(e);
         }
         self.top().phase = Phase::Groups;
-        let before_having = self.top().aggs.len();
-        if let Some(h) = &q.having {
-            // An aggregate in HAVING alone does not make one.
-            if q.group_by.is_empty() && !self.top().has_agg {
-                return Err(Error::sql("HAVING clause on a non-aggregate query"));
-            }
-            // Groups are chosen before any window is looked at.
-            self.top().in_window = true;
-            let having = self.expr(h);
-            self.top().in_window = false;
-            core.having = Some(having?);
-        }
-        let grouped = self.top().has_agg || !q.group_by.is_empty();
-        let before_order = self.top().aggs.len();
-        for (i, t) in order_by.iter().enumerate() {
-            let term = self.order_by_term(i, t, core, columns)?;
-            order.push(term);
-        }
-        if !grouped && self.top().has_agg {
-            let name = self.top().aggs.last().map_or("".into(), |a| a.function.name.clone());
-            return Err(Error::sql(format!("misuse of aggregate: {name}()")));
-        }
-        let having = before_having..before_order;
+        let having = before_having..after_having;
         having_last(&mut self.top().aggs, having, order);
         let scope = self.top();
         core.aggregate = scope.has_agg || !q.group_by.is_empty();
@@ -438,7 +509,7 @@ impl Binder<'_> {
         let mut coll = None;
         while let ast::Expr::Collate(inner, name) = e {
             if coll.is_none() {
-                coll = Some(self.collation(&name.text).map_err(|x| x.at(name.span.start))?);
+                coll = Some(self.collation(&name.text).map_err(Error::nowhere));
             }
             e = inner;
         }
@@ -458,6 +529,7 @@ impl Binder<'_> {
         let column = column.or_else(|| core.result.iter().position(|r| r.same_form(&expr)));
         let mut term = self.order_term(expr, column, t);
         if let Some(c) = coll {
+            let c = c?;
             term.expr = Expr::Collate(Box::new(term.expr), c.clone());
             term.collation = c;
         }
@@ -654,7 +726,10 @@ impl Binder<'_> {
         let Some(s) = source else { return };
         match &s.columns {
             Columns::Table(t) => {
-                let db = s.db.map_or_else(|| "main".into(), |d| self.env.catalog.schemas[d].name.clone());
+                let returned = self.returned.as_ref().filter(|r| r.id == c.table).map(|r| r.db);
+                let db =
+                    s.db.or(returned)
+                        .map_or_else(|| "main".into(), |d| self.env.catalog.schemas[d].name.clone());
                 // The type of a hidden column is empty where that of others is none.
                 let mut hidden = false;
                 let (decl, name): (Rc<str>, Rc<str>) = match (c.column, t.rowid_alias) {
@@ -837,6 +912,7 @@ fn ordinal(e: &ast::Expr) -> Option<i64> {
 
 fn out_of_range(i: usize, clause: &str, n: usize) -> Error {
     Error::sql(format!("{} {clause} BY term out of range - should be between 1 and {n}", nth(i + 1)))
+        .nowhere()
 }
 
 pub(crate) fn nth(n: usize) -> String {

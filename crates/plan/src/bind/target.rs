@@ -103,7 +103,8 @@ impl Binder<'_> {
         let out = self.expr(e);
         self.stored = stored;
         (self.scopes, self.frames) = (scopes, frames);
-        out.map_err(Error::without_offset)
+        // What a table carries stands in another text.
+        out.map_err(|e| if self.carried { e.without_offset() } else { e })
     }
 
     /// As [`Binder::table_expr`], where only some forms are allowed.
@@ -136,8 +137,8 @@ impl Binder<'_> {
     fn target_inner(&mut self, db: usize, table: &Rc<Table>, id: TableId) -> Result<Target> {
         let mut indexes = Vec::with_capacity(table.indexes.borrow().len());
         let pk = table.primary_index();
-        for index in table.indexes.borrow().iter() {
-            let key = self.index_key(table, index)?;
+        for index in table.each_index() {
+            let key = self.index_key(table, &index)?;
             let mut exprs = Vec::new();
             for (n, c) in index.columns.iter().enumerate() {
                 if let ColumnSource::Expr(e) = &c.source {
@@ -148,8 +149,8 @@ impl Binder<'_> {
                 Some(f) => Some(of_index(self.table_expr(table, id, f)?)),
                 None => None,
             };
-            let is_table = pk.as_ref().is_some_and(|p| Rc::ptr_eq(p, index));
-            indexes.push(TargetIndex { index: index.clone(), key, exprs, filter, is_table });
+            let is_table = pk.as_ref().is_some_and(|p| Rc::ptr_eq(p, &index));
+            indexes.push(TargetIndex { index, key, exprs, filter, is_table });
         }
         let mut checks = Vec::new();
         for c in &table.checks {

@@ -36,7 +36,8 @@ impl Binder<'_> {
             return Err(Error::sql(format!("wrong number of arguments to function {name}()")).at(at));
         }
         if self.scopes.last().is_none_or(|s| s.phase != Phase::Groups || s.in_window) {
-            return Err(Error::sql(format!("misuse of window function {name}()")).at(at));
+            let e = Error::sql(format!("misuse of window function {name}()")).at(at);
+            return self.complain(e, &c.args);
         }
         if c.distinct {
             return Err(Error::sql("DISTINCT is not supported for window functions").at(at));
@@ -86,11 +87,20 @@ impl Binder<'_> {
         w: &ast::Window,
     ) -> Result<(Vec<Expr>, Option<Expr>, WindowDef)> {
         let args: Result<Vec<Expr>> = c.args.iter().map(|a| self.expr(a)).collect();
-        let filter = c.filter.as_ref().map(|f| self.expr(f)).transpose()?;
+        let args = args?;
+        if let Some(e) = self.complaint.take() {
+            return Err(e);
+        }
+        // Behind what is wrong with the arguments nothing is looked at; of the rest, what is wrong last is told.
         let partition: Result<Vec<Expr>> = w.partition_by.iter().map(|e| self.expr(e)).collect();
-        let order = self.plain_order(&w.order_by)?;
+        let partition = partition.or_else(|e| self.noted(e))?;
+        let order = self.plain_order(&w.order_by).or_else(|e| self.noted(e))?;
+        let filter = c.filter.as_ref().map(|f| self.expr(f)).transpose().or_else(|e| self.noted(e))?;
+        if let Some(e) = self.complaint.take() {
+            return Err(e);
+        }
         let frame = self.frame(w.frame.as_ref(), order.len())?;
-        Ok((args?, filter, WindowDef { partition: partition?, order, frame, calls: Vec::new() }))
+        Ok((args, filter, WindowDef { partition, order, frame, calls: Vec::new() }))
     }
 
     /// The definition that `OVER` means, with that of the window it is based on.

@@ -1,6 +1,6 @@
 //! CREATE TABLE, INDEX, VIEW, TRIGGER.
 
-use super::names::{columns_as_text, is_reserved, quote_if_needed, stored_text};
+use super::names::{Tail, columns_as_text, is_reserved, quote_if_needed, stored_text};
 use crate::bind::{Binder, Restriction, TargetIndex};
 use crate::bound::Select;
 use crate::compiler::Compiler;
@@ -28,7 +28,13 @@ impl Compiler<'_> {
         if let ast::CreateTableBody::As(s) = &c.body {
             return self.create_table_as(b, db, name, s, nested);
         }
-        let sql = stored_text("CREATE TABLE", b.text, c.name.name.span.start, text);
+        let tail = match c.body {
+            ast::CreateTableBody::Columns { without_rowid, strict, .. } if without_rowid || strict => {
+                Tail::All
+            }
+            _ => Tail::Nothing,
+        };
+        let sql = stored_text("CREATE TABLE", b.text, c.name.name.span.start, text, tail);
         let t = table_of_text(&sql).map_err(Error::without_offset)?;
         iolite_catalog::check_column_count(t.columns.len(), name, self.env.limits)?;
         let t = Rc::new(t);
@@ -50,7 +56,7 @@ impl Compiler<'_> {
         if self.taken(db, &c.name.name, c.if_not_exists)? {
             return Ok(self.nothing(db));
         }
-        let sql = stored_text("CREATE VIRTUAL TABLE", b.text, c.name.name.span.start, text);
+        let sql = stored_text("CREATE VIRTUAL TABLE", b.text, c.name.name.span.start, text, Tail::Nothing);
         self.writes(db);
         self.undo = true;
         let row =
@@ -171,7 +177,7 @@ impl Compiler<'_> {
             return Err(Error::sql("too many columns in index"));
         }
         let word = if c.unique { "CREATE UNIQUE INDEX" } else { "CREATE INDEX" };
-        let sql = stored_text(word, b.text, c.name.name.span.start, text);
+        let sql = stored_text(word, b.text, c.name.name.span.start, text, Tail::All);
         let mut index = index_from_ast(c, &t, &sql, 0)?;
         index.heed_format(own.format);
         let index = Rc::new(index);
@@ -226,7 +232,7 @@ impl Compiler<'_> {
             return Ok(self.nothing(db));
         }
         self.stay_at_home(db, "view", name, |w| w.select(&c.select))?;
-        let sql = stored_text("CREATE VIEW", b.text, c.name.name.span.start, text);
+        let sql = stored_text("CREATE VIEW", b.text, c.name.name.span.start, text, Tail::Comments);
         Ok(self.add_text(db, "view", name, name, sql))
     }
 
@@ -282,10 +288,8 @@ impl Compiler<'_> {
             if c.if_not_exists {
                 return Ok(self.nothing(db));
             }
-            return Err(Error::sql(format!(
-                "trigger {} already exists",
-                super::names::as_written(&c.name.name)
-            )));
+            let written = super::names::as_written(&c.name.name);
+            return Err(Error::sql(format!("trigger {written} already exists")).at(c.name.name.span.start));
         }
         if t.root.get() == 1 || is_reserved(&t.name) {
             return Err(Error::sql("cannot create trigger on system table"));
@@ -302,7 +306,7 @@ impl Compiler<'_> {
             ));
         }
         self.stay_at_home(db, "trigger", name, |w| w.trigger(c))?;
-        let sql = stored_text("CREATE TRIGGER", b.text, c.name.name.span.start, text);
+        let sql = stored_text("CREATE TRIGGER", b.text, c.name.name.span.start, text, Tail::Nothing);
         Ok(self.add_text(db, "trigger", name, table, sql))
     }
 }

@@ -97,11 +97,23 @@ impl Compiler<'_> {
     }
 }
 
+/// What a definition's text takes with it of what stands before the semicolon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    Nothing,
+    /// Comments, but no space at the end.
+    Comments,
+    All,
+}
+
 /// A definition's text as the schema keeps it: from the name on, with its database left out.
-pub(super) fn stored_text(word: &str, whole: &str, name_start: u32, stmt: &str) -> String {
+pub(super) fn stored_text(word: &str, whole: &str, name_start: u32, stmt: &str, tail: Tail) -> String {
     // `stmt` is a part of `whole`; its end is the definition's.
     let end = (stmt.as_ptr() as usize - whole.as_ptr() as usize) + stmt.len();
-    format!("{word} {}", &whole[name_start as usize..end])
+    let end = if tail == Tail::Nothing { end } else { iolite_sql::semicolon(whole, end) };
+    let text = &whole[name_start as usize..end];
+    let text = if tail == Tail::Comments { text.trim_ascii_end() } else { text };
+    format!("{word} {text}")
 }
 
 /// A name as it stands in the text.

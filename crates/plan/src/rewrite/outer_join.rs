@@ -6,6 +6,7 @@ use crate::access::compares_alike;
 use crate::bound::*;
 use iolite_catalog::ColumnSource;
 use iolite_sql::ast;
+use iolite_value::Value;
 
 /// Turns LEFT JOINs into inner joins where conditions reject rows of NULLs, RIGHT JOINs likewise, and FULL JOINs into
 /// what is left of them. Where no RIGHT JOIN is left, the conditions of an inner join are those of WHERE.
@@ -151,10 +152,14 @@ fn null_if(e: &Expr, table: TableId) -> bool {
         }
         Expr::Binary(_, a, b) => null_if(a, table) || null_if(b, table),
         Expr::Compare(c) if !c.null_eq => null_if(&c.lhs, table) || null_if(&c.rhs, table),
-        Expr::Call(c)
-            if matches!(&*c.function.name, "like" | "glob" | "length" | "abs" | "upper" | "lower") =>
-        {
+        Expr::Call(c) if matches!(&*c.function.name, "length" | "abs" | "upper" | "lower") => {
             c.args.iter().any(|a| null_if(a, table))
+        }
+        // Beside a blob they are false, whatever the other side is.
+        Expr::Call(c) if matches!(&*c.function.name, "like" | "glob") => {
+            let known = |a: &Expr| matches!(a, Expr::Const(v) if !matches!(v, Value::Blob(..)));
+            let null = |a: &Expr| null_if(a, table);
+            c.args.iter().any(null) && c.args.iter().all(|a| null(a) || known(a))
         }
         _ => false,
     }

@@ -1,0 +1,18 @@
+CREATE TABLE t(a TEXT, b VARCHAR(10) COLLATE NOCASE, c , PRIMARY KEY(a,b));
+INSERT OR IGNORE INTO t VALUES(1e20, 'abc', 2);
+INSERT OR IGNORE INTO t VALUES('1', 'ABC', 'a ');
+SELECT b, count() FROM t;
+SELECT b, count(*) FROM t;
+SELECT b, count(a) FROM t;
+SELECT b, sum(a) FROM t;
+SELECT b FROM t;
+CREATE TABLE t7(a VARCHAR(100), b VARCHAR(10), c BLOB, d INT);
+CREATE INDEX t7i ON t7(a,b);
+INSERT INTO t7 VALUES('z',1,2,3),('a',2,3,4),('m',3,4,5);
+SELECT b FROM t7;
+SELECT b, count(*) FROM t7;
+CREATE TABLE t8(a VARCHAR(100), b VARCHAR(10), c , d);
+CREATE INDEX t8i ON t8(a,b);
+INSERT INTO t8 VALUES('z',1,2,3),('a',2,3,4),('m',3,4,5);
+SELECT b FROM t8;
+SELECT b, count(*) FROM t8;
