@@ -474,7 +474,7 @@ impl Accesses<'_> {
             let fetch = if read { 0.0 } else { cost::TABLE_ROW };
             let as_wide = table.has_rowid() && !shorter;
             let step = if as_wide { cost::TABLE_ROW * 1.1 } else { step };
-            let mut c = self.scan(i, entries, entries * (step + fetch) + 1.0);
+            let mut c = self.scan(i, entries, entries * (step + fetch));
             c.access =
                 Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
             (c.order, c.unique_keys) = self.order_keys(info, &[], table);

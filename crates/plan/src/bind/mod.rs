@@ -178,6 +178,8 @@ pub struct Binder<'a> {
     within: u32,
     /// What is wrong with a call in the present expression. What goes wrong behind it there is told instead, as SQLite does.
     complaint: Option<Error>,
+    /// The statement was refused since the stack is not enough: nothing more is looked for.
+    too_deep: bool,
     /// A query stands around what is bound.
     in_query: bool,
     /// A nested query was what went wrong.
@@ -332,6 +334,7 @@ impl<'a> Binder<'a> {
             quoted: Vec::new(),
             within: 0,
             complaint: None,
+            too_deep: false,
             in_query: false,
             query_failed: false,
         }
@@ -451,6 +454,7 @@ impl<'a> Binder<'a> {
             quoted: Vec::new(),
             within: 0,
             complaint: None,
+            too_deep: false,
             in_query: false,
             query_failed: false,
         };
@@ -477,6 +481,7 @@ impl<'a> Binder<'a> {
             return Err(Error::sql(format!("Expression tree is too large (maximum depth {max})")));
         }
         if self.depth > SHALLOW && !(self.env.has_stack)() {
+            self.too_deep = true;
             return Err(Error::sql("queries are nested too deeply"));
         }
         Ok(())

@@ -3,6 +3,10 @@
 use super::expr::{fields, width};
 use super::from::width_mismatch;
 use super::*;
+use iolite_base::{
+    SmallStr,
+    hash::{FastMap, FastSet},
+};
 use iolite_bytecode::ColumnMeta;
 use iolite_sql::ast::Literal;
 use iolite_value::Affinity;
@@ -42,7 +46,7 @@ impl Binder<'_> {
     /// then at LIMIT.
     #[cold]
     fn first_complaint(&mut self, s: &ast::Select, e: Error) -> Error {
-        if e.code() != Code::Error || self.log.is_some() || self.home().is_some() {
+        if e.code() != Code::Error || self.log.is_some() || self.home().is_some() || self.too_deep {
             return e;
         }
         let mut names = Vec::new();
@@ -50,29 +54,13 @@ impl Binder<'_> {
         let mut walk = iolite_sql::walk::TableNames::new(&mut note);
         walk.select(s);
         let defined = walk.defined;
-        // Queries of WITH that nobody names are not looked at.
-        let mut looked_at = vec![true; names.len()];
-        defined.iter().for_each(|(_, within)| looked_at[within.clone()].fill(false));
-        for _ in 0..=defined.len() {
-            for (name, within) in &defined {
-                let live = |(q, live): (&ast::QualifiedName, &bool)| {
-                    *live && q.schema.is_none() && same_name(&q.name.text, name)
-                };
-                if names.iter().zip(&looked_at).any(live) {
-                    let inside = |d: &&(_, std::ops::Range<usize>)| {
-                        d.1.start >= within.start && d.1.end <= within.end && d.1 != *within
-                    };
-                    for i in within.clone() {
-                        looked_at[i] |= !defined.iter().filter(inside).any(|d| d.1.contains(&i));
-                    }
-                }
-            }
-        }
+        let looked_at = looked_at(&names, &defined);
+        let known: FastSet<String> = defined.iter().map(|d| d.0.to_ascii_lowercase()).collect();
         let is_there = |q: &ast::QualifiedName| {
             let name = &q.name.text;
             let defines = || {
-                let outer = self.ctes.iter().map(|c| &c.ast.name.text);
-                defined.iter().map(|d| &d.0).chain(outer).any(|d| same_name(d, name))
+                known.contains(&name.to_ascii_lowercase())
+                    || self.ctes.iter().any(|c| same_name(&c.ast.name.text, name))
             };
             let schema = q.schema.as_ref().map(|s| &*s.text);
             schema.is_none() && defines()
@@ -923,4 +911,33 @@ pub(crate) fn nth(n: usize) -> String {
         _ => "th",
     };
     format!("{n}{suffix}")
+}
+
+/// Which of the names of tables in a query count: queries of WITH that nobody names are not looked at. Each definition is
+/// followed once.
+fn looked_at(names: &[ast::QualifiedName], defined: &[(SmallStr, Range<usize>)]) -> Vec<bool> {
+    // The innermost definition around each name: those around others come behind them in the list.
+    let mut home: Vec<Option<usize>> = vec![None; names.len()];
+    for (k, (_, within)) in defined.iter().enumerate().rev() {
+        home[within.clone()].fill(Some(k));
+    }
+    let mut by_name: FastMap<String, Vec<usize>> = FastMap::default();
+    for (k, (name, _)) in defined.iter().enumerate() {
+        by_name.entry(name.to_ascii_lowercase()).or_default().push(k);
+    }
+    let mut out: Vec<bool> = home.iter().map(Option::is_none).collect();
+    let mut open: Vec<usize> = (0..names.len()).filter(|i| out[*i]).collect();
+    while let Some(i) = open.pop() {
+        if names[i].schema.is_some() {
+            continue;
+        }
+        for k in by_name.remove(&names[i].name.text.to_ascii_lowercase()).unwrap_or_default() {
+            for n in defined[k].1.clone().filter(|n| home[*n] == Some(k)) {
+                if !std::mem::replace(&mut out[n], true) {
+                    open.push(n);
+                }
+            }
+        }
+    }
+    out
 }
