@@ -21,6 +21,22 @@ impl FastHasher {
     }
 }
 
+/// Less than eight bytes as a number: the first four and the last four, or first, middle and last. (A copy of a length known only at run
+/// time is a call.)
+#[inline]
+fn short(b: &[u8]) -> u64 {
+    match (b.first_chunk::<4>(), b.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            u32::from_le_bytes(*first) as u64 | (u32::from_le_bytes(*last) as u64) << 24
+        }
+        _ => match b {
+            [] => 0,
+            [first, .., last] => *first as u64 | (b[b.len() / 2] as u64) << 8 | (*last as u64) << 16,
+            [only] => *only as u64,
+        },
+    }
+}
+
 impl Hasher for FastHasher {
     #[inline]
     fn finish(&self) -> u64 {
@@ -32,10 +48,7 @@ impl Hasher for FastHasher {
         for c in &mut chunks {
             self.mix(u64::from_le_bytes(c.try_into().expect("eight bytes")));
         }
-        let mut last = [0u8; 8];
-        let rest = chunks.remainder();
-        last[..rest.len()].copy_from_slice(rest);
-        self.mix(u64::from_le_bytes(last) ^ (bytes.len() as u64) << 56);
+        self.mix(short(chunks.remainder()) ^ (bytes.len() as u64) << 56);
     }
     #[inline]
     fn write_u32(&mut self, v: u32) {

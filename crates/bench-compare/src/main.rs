@@ -5,6 +5,7 @@
 //!   that exists is added to; a workload in it is replaced.
 //! - `compare A B`: two envelopes as a table. `report FILE... [--out HTML]`: one page. `targets FILE...`: its first table.
 //! - `prepare-counts [SHAPE...] [--library FILE] [--siblings] [--keep DIR]`: instructions of preparing, by callgrind.
+//! - `write-counts [STATEMENT...] [--library FILE] [--keep DIR] [--times]`: instructions of statements that change rows, in the same way.
 //! - `worker ...`: what the commands run in processes of their own.
 
 mod build;
@@ -94,6 +95,8 @@ fn main() {
         "targets" => read_all(&o.words).map(|e| print!("{}", targets::table(&e))),
         "prepare-counts" => workload::prepare::counts(&o),
         "prepare-worker" => workload::prepare::worker(&o),
+        "write-counts" => workload::writes::counts(&o),
+        "write-worker" => workload::writes::worker(&o),
         "worker" => workload::worker(&o),
         _ => Err(
             "usage: bench-compare list | engines | fetch | run WORKLOAD... | compare A B | report FILE..."

@@ -127,12 +127,15 @@ impl Cursor {
             insert_cell(b, Frame { hdr: 0, ptrs: 8, ncell: 0, usable }, 0, &cell)
         });
         self.new_cell = cell;
-        made??;
+        let mut fits = made??;
         let parent = &mut self.path[level - 1];
-        self.bt.pager()?.edit(parent.pgno, &mut parent.page, |b| {
+        fits &= self.bt.pager()?.edit(parent.pgno, &mut parent.page, |b| {
             be::put_u32(b, frame.hdr + 8, pgno);
             insert_cell(b, frame, frame.ncell, &divider)
         })??;
+        if !fits {
+            return Err(corrupt());
+        }
         parent.ncell += 1;
         parent.idx = parent.ncell;
         let parent_pgno = parent.pgno;

@@ -16,6 +16,7 @@ use crate::ptrmap;
 use crate::room::*;
 use iolite_base::{Buf, Code, Pgno, Result, alloc, be, varint};
 use iolite_pager::SecureDelete;
+use std::ops::Range;
 
 /// One cell: where its bytes are.
 #[derive(Clone, Copy)]
@@ -31,8 +32,27 @@ const ARENA: u32 = u32::MAX;
 /// So many cells on a few neighbours can be spread evenly.
 const MANY: usize = 24;
 
-/// Cells up to this length are copied as if they had it.
-const SHORT: usize = 16;
+/// Copies `size` bytes, of which there are 4 to 64, as 16, 32 or 64, if both sides have so many. `false`: nothing was done.
+#[inline(always)]
+fn copy_short(from: &[u8], to: &mut [u8], size: usize) -> bool {
+    match size {
+        4..=16 => copy_first::<16>(from, to),
+        17..=32 => copy_first::<32>(from, to),
+        33..=64 => copy_first::<64>(from, to),
+        _ => false,
+    }
+}
+
+#[inline(always)]
+fn copy_first<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
+    match (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
+        (Some(from), Some(to)) => {
+            *to = *from;
+            true
+        }
+        _ => false,
+    }
+}
 
 impl Piece {
     /// Bytes that the cell takes of a node.
@@ -208,6 +228,13 @@ fn spread(costs: &[usize], room: usize, divided: bool) -> Option<Vec<(usize, usi
     Some(runs)
 }
 
+/// A child of a node and those beside it with which it is rebuilt.
+pub(crate) fn neighbours(mine: usize, children: usize) -> Range<usize> {
+    let count = children.min(3);
+    let start = mine.saturating_sub(1).min(children - count);
+    start..start + count
+}
+
 impl Cursor {
     /// Puts `new_cell` at `idx` of the leaf on top of the path, which has no room for it.
     pub(crate) fn split(&mut self, idx: u32, rowid: i64) -> Result<()> {
@@ -368,14 +395,8 @@ impl Cursor {
         if mine >= children {
             return Err(corrupt());
         }
-        let count = if append { 1 } else { children.min(3) };
-        let start = if append || mine == 0 {
-            mine
-        } else if mine + 1 == children {
-            children - count
-        } else {
-            mine - 1
-        };
+        let siblings = if append { mine..mine + 1 } else { neighbours(mine, children) };
+        let (start, count) = (siblings.start, siblings.len());
         // A divider that is itself about to change takes the long way.
         let whole = replaced.is_some();
         let mut up = Vec::new();
@@ -534,7 +555,9 @@ impl Cursor {
                 frame.ncell -= 1;
             }
             for (j, &d) in dividers.iter().enumerate() {
-                insert_cell(b, frame, start + j, work.bytes(d))?;
+                if !insert_cell(b, frame, start + j, work.bytes(d))? {
+                    return Err(corrupt());
+                }
                 frame.ncell += 1;
             }
             let behind = start + dividers.len();
@@ -583,14 +606,13 @@ impl Cursor {
                 }
                 let (source, start) = (work.image(lowest.image), lowest.at as usize);
                 let size = (end - lowest.at) as usize;
-                if (4..=SHORT).contains(&size)
-                    && let Some(bytes) = source.get(start..).and_then(<[u8]>::first_chunk::<SHORT>)
-                    && let Some(to) = b[..usable].get_mut(at..).and_then(<[u8]>::first_chunk_mut::<SHORT>)
-                {
-                    // What is copied too much is overwritten by what comes above. (A call for each of a thousand cells
-                    // of 11 bytes was half of this.)
-                    *to = *bytes;
-                } else {
+                // What is copied too much is overwritten by what comes above. (A call for each of a thousand cells of 11 bytes was
+                // half of this.)
+                let quick = match (source.get(start..), b[..usable].get_mut(at..)) {
+                    (Some(from), Some(to)) => copy_short(from, to, size),
+                    _ => false,
+                };
+                if !quick {
                     let to = &mut b[at..at + size.max(4)];
                     to[..size].copy_from_slice(&source[start..start + size]);
                     to[size..].fill(0);

@@ -90,6 +90,8 @@ pub struct Tree {
 pub struct Parked {
     path: Vec<Node>,
     cell: Cell,
+    /// It leads to an entry, which `cell` describes; else only its pages are of use.
+    valid: bool,
     /// The tree's when the path was left: once it is another, the path is void.
     generation: u32,
 }
@@ -154,6 +156,8 @@ pub struct Cursor {
     pub(crate) chain_generation: u32,
     /// The leaves that it goes through in order.
     pub(crate) run: Run,
+    /// How well seeks have ended on the leaf on which the one before ended: not at all if negative. Of a reading cursor nobody asks.
+    pub(crate) near: i8,
 }
 
 impl Cursor {
@@ -188,6 +192,7 @@ impl Cursor {
             chain_of: 0,
             chain_generation: 0,
             run: Run::default(),
+            near: if write { 0 } else { i8::MIN },
         }
     }
 
@@ -422,7 +427,7 @@ impl Cursor {
         self.cell = parked.cell;
         self.generation = parked.generation;
         self.layout = self.bt.layout.get();
-        self.pos = Pos::Valid;
+        self.pos = if parked.valid { Pos::Valid } else { Pos::Invalid };
         self.skip = 0;
     }
 
@@ -441,6 +446,7 @@ impl Cursor {
         }
         std::mem::swap(&mut parked.path, &mut self.path);
         parked.cell = self.cell;
+        parked.valid = self.pos == Pos::Valid && self.skip == 0;
         parked.generation = self.generation;
     }
 
@@ -820,7 +826,7 @@ impl Cursor {
     }
 
     fn let_go(&mut self) {
-        if self.write && self.pos == Pos::Valid && self.skip == 0 && !self.armed && self.current() {
+        if self.write && self.pos != Pos::Saved && !self.armed && self.current() && !self.path.is_empty() {
             self.park();
         }
         self.forget_path();

@@ -2,13 +2,28 @@
 //!
 //! Most changes touch one leaf with room for them and happen in place; the rest goes to the module `balance`.
 
+use crate::balance::neighbours;
 use crate::cursor::{Cursor, EntryOrder, InsertAt, Pos};
 use crate::node::*;
+use crate::overflow::LARGE;
 use crate::ptrmap;
 use crate::room::*;
 use iolite_base::{Code, Result, alloc, be, varint};
 use iolite_pager::SecureDelete;
 use std::cmp::Ordering;
+
+/// The first `n` bytes of two runs, one behind the other, are taken off them.
+fn take<'b>(rest: &mut (&'b [u8], &'b [u8]), n: usize) -> (&'b [u8], &'b [u8]) {
+    let (first, second);
+    (first, rest.0) = rest.0.split_at(n.min(rest.0.len()));
+    (second, rest.1) = rest.1.split_at((n - first.len()).min(rest.1.len()));
+    (first, second)
+}
+
+/// Whether bytes are those of two runs, one behind the other.
+fn is_joined(bytes: &[u8], (first, second): (&[u8], &[u8])) -> bool {
+    bytes.len() == first.len() + second.len() && bytes.starts_with(first) && bytes.ends_with(second)
+}
 
 impl Cursor {
     /// The tree is about to change: the other cursors on it will find their places anew.
@@ -32,7 +47,7 @@ impl Cursor {
         let place = self.place_of_row(rowid, at)?;
         let done = match place {
             None => self.go_to_root().map(|()| false)?,
-            Some(Ordering::Equal) => self.overwrite(payload, zeros)?,
+            Some(Ordering::Equal) => self.overwrite(payload, &[], zeros)?,
             Some(c) => self.insert_in_gap(c == Ordering::Less, Some(rowid), payload, zeros)?,
         };
         if done {
@@ -45,8 +60,10 @@ impl Cursor {
     /// it goes to its pages from where it is.
     pub fn insert_large(&mut self, rowid: i64, payload: &[u8], tail: &[u8], at: InsertAt) -> Result<()> {
         let place = self.place_of_row(rowid, at)?;
-        if place.is_none() {
-            self.go_to_root()?;
+        match place {
+            None => self.go_to_root()?,
+            Some(Ordering::Equal) if self.overwrite(payload, tail, 0)? => return Ok(()),
+            Some(_) => {}
         }
         self.put_row(place, rowid, payload, tail, 0)
     }
@@ -54,7 +71,10 @@ impl Cursor {
     fn place_of_row(&mut self, rowid: i64, at: InsertAt) -> Result<Option<Ordering>> {
         self.may_write()?;
         Ok(match at {
-            InsertAt::Here(c) if self.pos == Pos::Valid && self.current() => Some(c),
+            InsertAt::Here(c) if self.pos == Pos::Valid && self.skip == 0 && self.current() => {
+                debug_assert!(c.is_ne() || self.cell.rowid == rowid);
+                Some(c)
+            }
             InsertAt::Append if !self.is_last() && !self.last()? => None,
             // A number drawn at random, or one that a trigger was faster with, belongs elsewhere.
             InsertAt::Append if self.cell.rowid < rowid => Some(Ordering::Less),
@@ -95,7 +115,7 @@ impl Cursor {
         self.tree.appended.set(place == Some(Ordering::Less) && self.is_last());
         let done = match place {
             None => self.go_to_root().map(|()| false)?,
-            Some(Ordering::Equal) => self.overwrite(payload, 0)?,
+            Some(Ordering::Equal) => self.overwrite(payload, &[], 0)?,
             Some(c) => self.insert_in_gap(c == Ordering::Less, None, payload, 0)?,
         };
         if done {
@@ -174,13 +194,16 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Writes a payload over the present one if it is as long and all of both is on this leaf. If it is the
-    /// same, the page stays as it is: a transaction that changes nothing writes nothing. `false`: nothing was
-    /// done.
-    fn overwrite(&mut self, payload: &[u8], zeros: u32) -> Result<bool> {
+    /// Writes a payload over the present one if it is as long. What is the same stays as it is: a transaction that changes nothing writes
+    /// nothing. `false`: nothing was done.
+    #[inline]
+    fn overwrite(&mut self, payload: &[u8], tail: &[u8], zeros: u32) -> Result<bool> {
         let old = self.cell;
-        if zeros > 0 || old.payload as usize != payload.len() || old.overflows() || !self.write {
+        if zeros > 0 || old.payload as usize != payload.len() + tail.len() || !self.write {
             return Ok(false);
+        }
+        if old.overflows() || !tail.is_empty() {
+            return self.overwrite_chain(payload, tail);
         }
         let n = self.path.last().ok_or(Code::Internal)?;
         let (from, to) = (old.at as usize, old.at as usize + payload.len());
@@ -193,6 +216,60 @@ impl Cursor {
         self.touch()?;
         let n = self.path.last_mut().ok_or(Code::Internal)?;
         self.bt.pager()?.edit(n.pgno, &mut n.page, |b| b[from..to].copy_from_slice(payload))?;
+        Ok(true)
+    }
+
+    /// The same for a payload that goes on in overflow pages: of a long row mostly what lies on the leaf changes, so that one page is
+    /// written and not the whole chain. A value of [`LARGE`] bytes and more that differs where the chain begins gets a new chain, which
+    /// need not be read.
+    #[inline(never)]
+    fn overwrite_chain(&mut self, payload: &[u8], tail: &[u8]) -> Result<bool> {
+        let old = self.cell;
+        let n = self.path.last().ok_or(Code::Internal)?;
+        let (from, to) = (old.at as usize, (old.at + old.local) as usize);
+        let Some(present) = n.page.get(from..to).filter(|_| n.leaf && old.overflows()) else {
+            return Ok(false);
+        };
+        let chunk = self.layout.usable as usize - 4;
+        let mut rest = (payload, tail);
+        let here = take(&mut rest, present.len());
+        let same_here = is_joined(present, here);
+        let mut next = old.overflow(&n.page);
+        if old.payload as usize >= LARGE {
+            let mut behind = rest;
+            let parts = take(&mut behind, chunk);
+            let page = self.bt.pager()?.get(next)?;
+            if !page.get(4..).is_some_and(|p| is_joined(&p[..chunk.min(p.len())], parts)) {
+                return Ok(false);
+            }
+        }
+        self.disarm();
+        if !same_here {
+            self.touch()?;
+            let n = self.path.last_mut().ok_or(Code::Internal)?;
+            self.bt.pager()?.edit(n.pgno, &mut n.page, |b| {
+                iolite_base::bytes::fill_bytes(&mut b[from..to], &[here.0, here.1])
+            })?;
+        }
+        let mut touched = !same_here;
+        while !rest.0.is_empty() || !rest.1.is_empty() {
+            if next < 2 {
+                return Err(corrupt());
+            }
+            let parts = take(&mut rest, chunk);
+            let to = 4 + parts.0.len() + parts.1.len();
+            let mut page = self.bt.pager()?.get(next)?;
+            if !is_joined(page.get(4..to).ok_or_else(corrupt)?, parts) {
+                if !std::mem::replace(&mut touched, true) {
+                    self.touch()?;
+                }
+                self.bt.pager()?.edit(next, &mut page, |b| {
+                    iolite_base::bytes::fill_bytes(&mut b[4..to], &[parts.0, parts.1])
+                })?;
+            }
+            next = be::get_u32(&page, 0);
+        }
+        self.skip = 0;
         Ok(true)
     }
 
@@ -268,14 +345,17 @@ impl Cursor {
         let need = self.new_cell.len().max(4) + 2;
         let n = self.path.last_mut().ok_or(Code::Internal)?;
         let frame = n.frame(&self.layout);
-        let fits = has_gap(&n.page, frame, need) || free_space(&n.page, frame)? >= need;
-        if !fits {
+        // Behind all others a full leaf mostly stays as it is: it is not prepared for a change before that is known.
+        if idx == n.ncell && !has_gap(&n.page, frame, need) && free_space(&n.page, frame)? < need {
             return self.split(idx, rowid);
         }
         let cell = std::mem::take(&mut self.new_cell);
         let done = self.bt.pager()?.edit(n.pgno, &mut n.page, |b| insert_cell(b, frame, idx as usize, &cell));
         self.new_cell = cell;
-        done??;
+        if !done?? {
+            return self.split(idx, rowid);
+        }
+        let n = self.path.last_mut().ok_or(Code::Internal)?;
         n.ncell += 1;
         n.idx = idx;
         self.note_chain()?;
@@ -361,11 +441,11 @@ impl Cursor {
         }
         let page = top.page.clone();
         let usable = self.layout.usable as usize;
-        // A cell and its pointer take six bytes at least: with many of them no freeblock need be looked at.
-        let many = (top.ncell as usize - 1) * 6 * 3 >= usable;
-        let underfull = self.path.len() > 1 && !many && {
-            let free = free_space(&page, top.frame(&self.layout))?;
-            (free + cell.size() as usize + 2) * 3 > usable * 2
+        let underfull = self.path.len() > 1 && !self.has_many_cells(top) && {
+            let used = usable - free_space(&page, top.frame(&self.layout))?;
+            let left = used.saturating_sub(cell.size() as usize + 2);
+            let falls_below = |part: usize| used * part >= usable && left * part < usable;
+            top.ncell == 1 || [3, 6, 12].into_iter().any(falls_below) && self.frees_a_page(left)?
         };
         if underfull && keep {
             self.save_position()?;
@@ -400,6 +480,53 @@ impl Cursor {
             self.skip = -1;
         }
         Ok(())
+    }
+
+    /// Whether a leaf is surely, or most likely, at least a third full after it has lost a cell: its freeblocks need not be walked through
+    /// then. A cell and its pointer take six bytes at least; else three cells stand for all. Where they are larger than the others, the
+    /// leaf stays as it is until one of the others goes.
+    fn has_many_cells(&self, leaf: &Node) -> bool {
+        let (left, usable) = (leaf.ncell as usize - 1, self.layout.usable as usize);
+        if left * 6 * 3 >= usable {
+            return true;
+        }
+        let most = if self.kind == TreeKind::Table { self.layout.max_table } else { self.layout.max_index };
+        // What a cell takes at least, by the length of its payload. Of one that overflows nothing is said.
+        let size = |i: u32| {
+            let at = leaf.cell_at(i);
+            let payload = match leaf.page.get(at..at + 2) {
+                Some(&[a, _]) if a < 0x80 => a as u32,
+                Some(&[a, b]) if b < 0x80 => (a as u32 & 0x7f) << 7 | b as u32,
+                _ => 0,
+            };
+            if payload <= most { payload as usize + 3 } else { 0 }
+        };
+        let least = size(0).min(size(leaf.ncell / 2)).min(size(leaf.ncell - 1));
+        left * least * 3 >= usable
+    }
+
+    /// Whether a leaf on which `left` bytes are in use and its neighbours would take fewer pages, rebuilt together. (A leaf whose rows go
+    /// one after the other was evened out with its neighbours again and again before it was empty: half of what deleting a range took.)
+    fn frees_a_page(&self, left: usize) -> Result<bool> {
+        let Some([parent, _]) = self.path.last_chunk::<2>() else { return Ok(false) };
+        let children = parent.ncell as usize + 1;
+        if children == 1 {
+            return Ok(true);
+        }
+        let usable = self.layout.usable as usize;
+        let siblings = neighbours(parent.idx as usize, children);
+        let count = siblings.len();
+        let mut total = left;
+        for i in siblings.filter(|i| *i != parent.idx as usize) {
+            let page = self.bt.pager()?.get(parent.child(i as u32)?)?;
+            let node = Node::new(page, parent.child(i as u32)?, self.kind, &self.layout)?;
+            total += usable - free_space(&node.page, node.frame(&self.layout))?;
+            if self.kind == TreeKind::Index {
+                // The entry between them comes down.
+                total += self.cell.size() as usize + 2;
+            }
+        }
+        Ok(total.div_ceil(usable - usable / 8) < count)
     }
 
     /// Saves the present key without giving the path up.

@@ -12,7 +12,7 @@ const FIRST_RUN: usize = 8;
 const LONGEST_RUN: usize = 64;
 /// From so many bytes on, with `PRAGMA large_value_direct`, a chain is laid on pages that may be written to the file at once:
 /// that costs a sync more, which takes as long as writing some 64 KB.
-const LARGE: usize = 1 << 16;
+pub(crate) const LARGE: usize = 1 << 16;
 
 impl Shared {
     /// Collects a payload from node and chain.

@@ -16,9 +16,9 @@ pub fn free_space(page: &[u8], frame: Frame) -> Result<usize> {
     let Frame { hdr, usable, .. } = frame;
     let first = frame.end();
     let top = content_start(page, hdr);
-    if top < first || top > usable {
+    let Some(page) = page.get(..usable).filter(|_| top >= first && top <= usable) else {
         return Err(corrupt());
-    }
+    };
     let mut free = top - first + page[hdr + 7] as usize;
     let mut at = be::get_u16(page, hdr + 1) as usize;
     let mut last_end = top;
@@ -72,64 +72,39 @@ pub fn make_empty(page: &mut [u8], hdr: usize, flag: u8, usable: usize) {
     set_content_start(page, hdr, usable);
 }
 
-/// Puts `cell` in as number `idx` of a node with room for it (`free_space` says so).
-pub fn insert_cell(page: &mut [u8], frame: Frame, idx: usize, cell: &[u8]) -> Result<()> {
+/// Puts `cell` in as number `idx` of a node. `false`: it has no room for it, and nothing was done.
+pub fn insert_cell(page: &mut [u8], frame: Frame, idx: usize, cell: &[u8]) -> Result<bool> {
     let Frame { hdr, ptrs, ncell, .. } = frame;
     let size = cell.len().max(4);
-    let at = allocate(page, frame, size)?;
+    let Some(at) = allocate(page, frame, size)? else { return Ok(false) };
     page[at..at + cell.len()].copy_from_slice(cell);
     page[at + cell.len()..at + size].fill(0);
     let p = ptrs + 2 * idx;
     page.copy_within(p..ptrs + 2 * ncell, p + 2);
     be::put_u16(page, p, at as u16);
     be::put_u16(page, hdr + 3, ncell as u16 + 1);
-    Ok(())
+    Ok(true)
 }
 
-/// Finds `size` bytes for a cell, leaving two for its pointer.
-fn allocate(page: &mut [u8], frame: Frame, size: usize) -> Result<usize> {
+/// Finds `size` bytes for a cell, leaving two for its pointer. `None`: there are not so many. All freeblocks are walked through only where
+/// none of them is large enough.
+fn allocate(page: &mut [u8], frame: Frame, size: usize) -> Result<Option<usize>> {
     let Frame { hdr, usable, .. } = frame;
     let first = frame.end() + 2;
     let mut top = content_start(page, hdr);
-    if top > usable || top < first - 2 {
+    if top > usable || top < first - 2 || usable > page.len() {
         return Err(corrupt());
     }
     // The gap first: it needs no search, and freeblocks that are left alone may grow together.
-    if be::get_u16(page, hdr + 1) != 0 && first <= top && first + size > top {
-        // First fit among the freeblocks.
-        let mut link = hdr + 1;
-        let mut at = be::get_u16(page, link) as usize;
-        while at != 0 {
-            if at + 4 > usable || at < top {
-                return Err(corrupt());
-            }
-            let block = be::get_u16(page, at + 2) as usize;
-            if at + block > usable {
-                return Err(corrupt());
-            }
-            if block >= size {
-                let rest = block - size;
-                if rest < 4 {
-                    // A format rule: at most 60 fragmented bytes on a page.
-                    if page[hdr + 7] as usize + rest <= 57 {
-                        page.copy_within(at..at + 2, link);
-                        page[hdr + 7] += rest as u8;
-                        return Ok(at);
-                    }
-                } else {
-                    be::put_u16(page, at + 2, rest as u16);
-                    return Ok(at + rest);
-                }
-            }
-            link = at;
-            let next = be::get_u16(page, at) as usize;
-            if next != 0 && next <= at {
-                return Err(corrupt());
-            }
-            at = next;
-        }
-    }
     if first + size > top {
+        if first <= top
+            && let Some(at) = first_fit(page, frame, top, size)?
+        {
+            return Ok(Some(at));
+        }
+        if free_space(page, frame)? < size + 2 {
+            return Ok(None);
+        }
         top = close_freeblocks(page, frame, top).unwrap_or(top);
         if first + size > top {
             defragment(page, frame)?;
@@ -141,7 +116,48 @@ fn allocate(page: &mut [u8], frame: Frame, size: usize) -> Result<usize> {
     }
     top -= size;
     set_content_start(page, hdr, top);
-    Ok(top)
+    Ok(Some(top))
+}
+
+/// Takes `size` bytes of the first freeblock that has so many.
+fn first_fit(page: &mut [u8], frame: Frame, top: usize, size: usize) -> Result<Option<usize>> {
+    let Frame { hdr, usable, .. } = frame;
+    let page = &mut page[..usable];
+    let mut link = hdr + 1;
+    let mut at = be::get_u16(page, link) as usize;
+    if at != 0 && at < top {
+        return Err(corrupt());
+    }
+    while at != 0 {
+        if at + 4 > usable {
+            return Err(corrupt());
+        }
+        let block = be::get_u16(page, at + 2) as usize;
+        if block >= size {
+            if at + block > usable {
+                return Err(corrupt());
+            }
+            let rest = block - size;
+            if rest < 4 {
+                // A format rule: at most 60 fragmented bytes on a page.
+                if page[hdr + 7] as usize + rest <= 57 {
+                    page.copy_within(at..at + 2, link);
+                    page[hdr + 7] += rest as u8;
+                    return Ok(Some(at));
+                }
+            } else {
+                be::put_u16(page, at + 2, rest as u16);
+                return Ok(Some(at + rest));
+            }
+        }
+        link = at;
+        let next = be::get_u16(page, at) as usize;
+        if next != 0 && next <= at {
+            return Err(corrupt());
+        }
+        at = next;
+    }
+    Ok(None)
 }
 
 /// Moves what lies between the gap and the last freeblock over the freeblocks, so that their space is the gap's; fragments
@@ -236,9 +252,10 @@ pub fn remove_cell(page: &mut [u8], frame: Frame, idx: usize, size: usize, wipe:
 fn release(page: &mut [u8], frame: Frame, at: usize, size: usize, wipe: bool) -> Result<()> {
     let Frame { hdr, usable, .. } = frame;
     let top = content_start(page, hdr);
-    if at < frame.end() || at < top || at + size > usable {
+    if at < frame.end() || at < top || at + size > usable || usable > page.len() {
         return Err(corrupt());
     }
+    let page = &mut page[..usable];
     if wipe {
         page[at..at + size].fill(0);
     }
@@ -246,8 +263,12 @@ fn release(page: &mut [u8], frame: Frame, at: usize, size: usize, wipe: bool) ->
     let mut link = hdr + 1;
     let mut next = be::get_u16(page, link) as usize;
     let mut before = 0;
+    if next != 0 && next < top {
+        return Err(corrupt());
+    }
+    // They rise, so that none comes before the first: its place was looked at.
     while next != 0 && next < at {
-        if next + 4 > usable || next < top || next <= before {
+        if next <= before {
             return Err(corrupt());
         }
         before = next;

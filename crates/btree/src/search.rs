@@ -50,26 +50,80 @@ pub fn search<F>(
 where
     F: EntryOrder,
 {
-    let page: &[u8] = &node.page;
-    let ptrs = node.ptrs as usize;
-    let Some(pointers) = page.get(ptrs..ptrs + 2 * node.ncell as usize) else { return Err(corrupt()) };
-    let (pointers, _) = pointers.as_chunks::<2>();
-    let child = if node.leaf { 0 } else { 4 };
-    let short = layout.max_index.min(0x7f) as usize;
-    let entries = Entries { bt, layout, node, page, pointers, child, short };
+    let Some(entries) = Entries::of(bt, layout, node) else { return Err(corrupt()) };
     match cmp.first_int() {
         Some(key) => entries.by_integer(key, whole, cmp, span),
         None => match cmp.first_text() {
-            Some(key) => entries.by_halves(0, pointers.len(), |i| match entries.text(i) {
+            Some(key) => entries.by_halves(0, entries.pointers.len(), |i| match entries.text(i) {
                 Some(v) if v != key => Ok(v.cmp(&key)),
                 _ => entries.compare(i, whole, cmp),
             }),
-            None => entries.by_halves(0, pointers.len(), |i| entries.compare(i, whole, cmp)),
+            None => entries.by_halves(0, entries.pointers.len(), |i| entries.compare(i, whole, cmp)),
         },
     }
 }
 
+/// Whether the key lies between a node's first entry and its last, these included; what was learned of them is noted in `span`.
+#[inline]
+pub fn is_within<F>(
+    bt: &Shared,
+    layout: &Layout,
+    node: &Node,
+    whole: &mut Vec<u8>,
+    cmp: &mut F,
+    span: &mut Span,
+) -> Result<bool>
+where
+    F: EntryOrder,
+{
+    let Some(entries) = Entries::of(bt, layout, node) else { return Err(corrupt()) };
+    let Some(last) = entries.pointers.len().checked_sub(1) else { return Ok(false) };
+    let key = cmp.first_int();
+    if entries.compare_ends(0, key, whole, cmp, &mut span.least)? == Ordering::Greater {
+        return Ok(false);
+    }
+    Ok(entries.compare_ends(last, key, whole, cmp, &mut span.most)? != Ordering::Less)
+}
+
+impl<'a> Entries<'a> {
+    #[inline(always)]
+    fn of(bt: &'a Shared, layout: &'a Layout, node: &'a Node) -> Option<Entries<'a>> {
+        let page: &[u8] = &node.page;
+        let ptrs = node.ptrs as usize;
+        let (pointers, _) = page.get(ptrs..ptrs + 2 * node.ncell as usize)?.as_chunks::<2>();
+        let child = if node.leaf { 0 } else { 4 };
+        let short = layout.max_index.min(0x7f) as usize;
+        Some(Entries { bt, layout, node, page, pointers, child, short })
+    }
+}
+
 impl Entries<'_> {
+    /// The first entry or the last against the key, which begins with the integer `key` if that is one; the entry's is noted.
+    #[inline]
+    fn compare_ends<F: EntryOrder>(
+        &self,
+        i: usize,
+        key: Option<i64>,
+        whole: &mut Vec<u8>,
+        cmp: &mut F,
+        noted: &mut Option<i64>,
+    ) -> Result<Ordering> {
+        if let Some(key) = key {
+            if let Some((v, _)) = self.entry(i).and_then(|b| self.first(b)) {
+                *noted = Some(v);
+                if v != key {
+                    return Ok(v.cmp(&key));
+                }
+            }
+        } else if let Some(key) = cmp.first_text()
+            && let Some(v) = self.text(i)
+            && v != key
+        {
+            return Ok(v.cmp(&key));
+        }
+        self.compare(i, whole, cmp)
+    }
+
     #[inline(always)]
     fn cell(&self, i: usize) -> usize {
         u16::from_be_bytes(self.pointers[i]) as usize
@@ -107,48 +161,71 @@ impl Entries<'_> {
         Ok((low as u32, false))
     }
 
-    /// The first bytes of entry `i`, which begin with its length.
+    /// The page from entry `i` on, which begins with its length.
     #[inline(always)]
-    fn beginning(&self, i: usize) -> Option<[u8; 16]> {
-        let at = self.cell(i) + self.child;
-        match self.page.get(at..)?.first_chunk() {
-            Some(b) => Some(*b),
-            None => last_bytes(self.page, at),
-        }
+    fn entry(&self, i: usize) -> Option<&[u8]> {
+        self.page.get(self.cell(i) + self.child..)
     }
 
     /// The integer that an entry begins with, and where the field behind it lies. `None`: it begins otherwise, or is long.
     #[inline(always)]
-    fn first(&self, b: &[u8; 16]) -> Option<(i64, usize)> {
-        let (len, head) = (b[0] as usize, b[1] as usize);
-        if head > 7 || len > self.short {
-            return None;
+    fn first(&self, b: &[u8]) -> Option<(i64, usize)> {
+        match *b {
+            [len, head, t, ..] if head <= 7 && len as usize <= self.short => {
+                self.integer(b, t, 1 + head as usize)
+            }
+            _ => None,
         }
-        integer(b, b[2], 1 + head)
     }
 
     /// The beginning of the text that entry `i` begins with. `None`: it begins otherwise, or is long or near the page's end.
     #[inline(always)]
     fn text(&self, i: usize) -> Option<u64> {
-        let b = self.page.get(self.cell(i) + self.child..)?;
+        let b = self.entry(i)?;
         let (len, head, t) = match *b {
-            [len, head, t, ..] if len as usize <= self.short => (len as usize, head as usize, t as usize),
+            [len, head, t, ..] if len as usize <= self.short => (len as usize, head as usize, t),
             _ => return None,
         };
-        // A text's type is odd, from 13 on; that of a longer one takes another byte.
-        if t < 13 || t & 1 == 0 || t >= 0x80 || head >= 0x80 {
+        // A text's type is odd, from 13 on, and that of a longer one takes another byte: with the bit that says odd at the top, one
+        // comparison will do.
+        let bytes = t.wrapping_sub(13).rotate_right(1) as usize;
+        if bytes > (0x7f - 13) / 2 || head + bytes > len {
             return None;
         }
-        let bytes = (t - 13) / 2;
         let word = u64::from_be_bytes(*b.get(1 + head..)?.first_chunk()?);
-        let over = 8usize.saturating_sub(bytes) as u32;
-        (head + bytes <= len).then_some(word.checked_shr(8 * over).map_or(0, |w| w << (8 * over)))
+        Some(match bytes {
+            8.. => word,
+            0 => 0,
+            n => word & u64::MAX << (64 - 8 * n),
+        })
     }
 
     /// The integer of an entry's second field, which lies at `at`.
     #[inline(always)]
-    fn second(b: &[u8; 16], at: usize) -> Option<i64> {
-        if b[1] < 3 { None } else { integer(b, b[3], at).map(|(v, _)| v) }
+    fn second(&self, b: &[u8], at: usize) -> Option<i64> {
+        match *b {
+            [_, head, _, t, ..] if head >= 3 => self.integer(b, t, at).map(|(v, _)| v),
+            _ => None,
+        }
+    }
+
+    /// The integer of serial type `t` at `at` of an entry, and where it ends. `None`: it is none, or not wholly in the entry.
+    #[inline(always)]
+    fn integer(&self, b: &[u8], t: u8, at: usize) -> Option<(i64, usize)> {
+        // Bytes of an integer by serial type: 1, 2, 3, 4, 6, 8; 8 and 9 stand for 0 and 1, 0 and 7 for something else.
+        let bytes = (0x0864_3210u64 >> (4 * (t & 15))) as usize & 15;
+        let end = at + bytes;
+        if t > 9 || end > 1 + b[0] as usize {
+            return None;
+        }
+        if bytes == 0 {
+            return if t >= 8 { Some((t as i64 - 8, end)) } else { None };
+        }
+        let word = match b.get(at..)?.first_chunk() {
+            Some(c) => u64::from_be_bytes(*c),
+            None => u64::from_be_bytes(last_bytes(self.page, self.page.len() - b.len() + at)?),
+        };
+        Some((word as i64 >> (64 - 8 * bytes), end))
     }
 
     #[inline]
@@ -163,8 +240,7 @@ impl Entries<'_> {
         let guess = if high > FEW { self.guess(key, span) } else { None };
         let second = cmp.second_int();
         let mut compare = |i: usize| {
-            let beginning = self.beginning(i);
-            let first = beginning.as_ref().and_then(|b| Some((b, self.first(b)?)));
+            let first = self.entry(i).and_then(|b| Some((b, self.first(b)?)));
             match first {
                 Some((_, (v, _))) if v < key => {
                     span.least = Some(v);
@@ -175,7 +251,7 @@ impl Entries<'_> {
                     return Ok(Ordering::Greater);
                 }
                 Some((b, (_, at))) => {
-                    if let (Some(key), Some(v)) = (second, Self::second(b, at))
+                    if let (Some(key), Some(v)) = (second, self.second(b, at))
                         && v != key
                     {
                         return Ok(v.cmp(&key));
@@ -227,7 +303,7 @@ impl Entries<'_> {
     #[inline]
     fn guess(&self, key: i64, span: &Span) -> Option<usize> {
         let n = self.pointers.len();
-        let of = |i: usize| self.first(&self.beginning(i)?).map(|(v, _)| v);
+        let of = |i: usize| self.first(self.entry(i)?).map(|(v, _)| v);
         let least = span.least.or_else(|| of(0))?;
         let most = span.most.or_else(|| of(n - 1))?;
         if key < least || key > most {
@@ -240,23 +316,6 @@ impl Entries<'_> {
         }
         Some(((from * n as u64) / (width + 1)) as usize).filter(|g| *g < n)
     }
-}
-
-/// The integer of serial type `t` at `at` of an entry's first bytes, and where it ends. `None`: it is none, or not wholly among
-/// these bytes or in the entry.
-#[inline(always)]
-fn integer(b: &[u8; 16], t: u8, at: usize) -> Option<(i64, usize)> {
-    // Bytes of an integer by serial type: 1, 2, 3, 4, 6, 8; 8 and 9 stand for 0 and 1, 0 and 7 for something else.
-    let bytes = (0x0864_3210u64 >> (4 * (t & 15))) as usize & 15;
-    let end = at + bytes;
-    if t > 9 || end > 1 + b[0] as usize {
-        return None;
-    }
-    if bytes == 0 {
-        return if t >= 8 { Some((t as i64 - 8, end)) } else { None };
-    }
-    let word = u64::from_be_bytes(*b.get(at..)?.first_chunk()?);
-    Some((word as i64 >> (64 - 8 * bytes), end))
 }
 
 /// Compares any cell with the key, collecting it first if it overflows.

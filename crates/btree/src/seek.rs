@@ -6,8 +6,11 @@
 use crate::cursor::{Cursor, EntryOrder, Pos};
 use crate::node::*;
 use crate::search::{self, Span};
-use iolite_base::{Code, Result};
+use iolite_base::{Code, Pgno, Result};
 use std::cmp::Ordering;
+
+/// How often the present leaf may be the wrong one in a row before it is not tried any more, once it was the right one often enough.
+const NEAREST: i8 = 2;
 
 impl Cursor {
     /// Goes to the row, or next to where it would be: how the entry that the cursor stands on compares with
@@ -32,7 +35,58 @@ impl Cursor {
                 }
             }
         }
-        self.seek_rowid_from_root(rowid)
+        if self.near >= 0
+            && let Some(found) = self.seek_rowid_near(rowid)?
+        {
+            return Ok(Some(found));
+        }
+        let before = self.top();
+        let found = self.seek_rowid_from_root(rowid);
+        self.learn(before);
+        found
+    }
+
+    /// Looks at the leaf on which the cursor stands, or stood last, before the root: where changes come close to each other, that is most
+    /// often the right one. `None`: it is not.
+    #[inline(never)]
+    fn seek_rowid_near(&mut self, rowid: i64) -> Result<Option<Ordering>> {
+        let Some(n) = self.leaf_at_hand() else { return Ok(None) };
+        let range = n.span();
+        if range.0 > rowid || rowid > range.1 || range.0 == i64::MIN || range.1 == i64::MAX {
+            self.near -= 1;
+            return Ok(None);
+        }
+        self.stays();
+        self.seek_in_leaf(&Sought::new(rowid), rowid, range)
+    }
+
+    /// The leaf at the end of the path, if that is as good as new.
+    fn leaf_at_hand(&self) -> Option<&Node> {
+        let fits = self.pos != Pos::Saved && self.current() && self.path.len() > 1;
+        self.path.last().filter(|n| fits && n.leaf && n.ncell > 1)
+    }
+
+    /// It was the right one.
+    #[inline]
+    fn stays(&mut self) {
+        self.near = (self.near + 1).min(NEAREST);
+        self.disarm();
+        self.skip = 0;
+        self.pos = Pos::Invalid;
+    }
+
+    /// The page at the end of the path; 0: there is none.
+    #[inline(always)]
+    fn top(&self) -> Pgno {
+        self.path.last().map_or(0, |n| n.pgno)
+    }
+
+    /// Where the leaf was not looked at, and would have been the right one, the next one is looked at again.
+    #[inline(always)]
+    fn learn(&mut self, before: Pgno) {
+        if self.near == -1 && self.top() == before {
+            self.near = 0;
+        }
     }
 
     fn seek_rowid_from_root(&mut self, rowid: i64) -> Result<Option<Ordering>> {
@@ -98,12 +152,19 @@ impl Cursor {
             }
             self.tree.appended.set(false);
         }
+        if self.near >= 0
+            && let Some(found) = self.seek_key_near(cmp)?
+        {
+            return Ok(Some(found));
+        }
+        let before = self.top();
         // A comparison may run user code, and that may write to this tree: then begin again.
         for _ in 0..100 {
             self.go_to_root()?;
             self.pos = Pos::Invalid;
-            let found = self.seek_key_from_root(cmp);
+            let found = self.seek_key_below(cmp, Span::default());
             if self.current() {
+                self.learn(before);
                 return found;
             }
             self.disarm();
@@ -111,11 +172,37 @@ impl Cursor {
         Err(Code::Locked.into())
     }
 
-    fn seek_key_from_root<F>(&mut self, cmp: &mut F) -> Result<Option<Ordering>>
+    /// As [`Cursor::seek_rowid_near`].
+    #[inline(never)]
+    fn seek_key_near<F>(&mut self, cmp: &mut F) -> Result<Option<Ordering>>
     where
         F: EntryOrder,
     {
+        if self.leaf_at_hand().is_none() {
+            return Ok(None);
+        }
         let mut span = Span::default();
+        let n = self.path.last().ok_or(Code::Internal)?;
+        let within = search::is_within(&self.bt, &self.layout, n, &mut self.whole, cmp, &mut span)?;
+        // A comparison may run user code, and that may write to this tree.
+        if !within || !self.current() {
+            self.near -= 1;
+            return Ok(None);
+        }
+        self.stays();
+        let found = self.seek_key_below(cmp, span);
+        if self.current() {
+            return found;
+        }
+        self.disarm();
+        Ok(None)
+    }
+
+    /// From the top of the path downwards.
+    fn seek_key_below<F>(&mut self, cmp: &mut F, mut span: Span) -> Result<Option<Ordering>>
+    where
+        F: EntryOrder,
+    {
         loop {
             let n = self.path.last().ok_or(Code::Internal)?;
             let leaf = n.leaf;

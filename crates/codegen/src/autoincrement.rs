@@ -14,13 +14,15 @@ impl Codegen<'_> {
     /// Reads all sequences of the statement.
     pub fn read_sequences(&mut self) -> Result<()> {
         for (k, s) in self.sequences.iter().enumerate() {
-            let (cursor, row, found) = (self.b.cursor(), self.b.reg(), self.b.reg());
-            self.find_sequence(Opcode::OpenRead, cursor, row, s, |g| {
+            let (row, found) = (self.b.reg(), self.b.reg());
+            let cursor = self.sequence_cursor(k);
+            // It is written when the statement ends: a cursor for reading would hold the page, which is copied then.
+            self.b.emit4(Opcode::OpenWrite, cursor, s.root as i32, s.db as i32, P4::Int(2));
+            self.find_sequence(cursor, row, s, |g| {
                 g.b.emit(Opcode::Column, cursor, 1, found);
                 g.b.emit(Opcode::Cast, found, b'D' as i32, 0);
                 g.b.emit(Opcode::AutoincMax, k as i32 + 1, found, 0);
             })?;
-            self.b.emit(Opcode::Close, cursor, 0, 0);
         }
         Ok(())
     }
@@ -28,8 +30,8 @@ impl Codegen<'_> {
     /// Writes all sequences of the statement, in rows of their own where there are none yet.
     pub fn write_sequences(&mut self) -> Result<()> {
         for (k, s) in self.sequences.iter().enumerate() {
-            let (cursor, row) = (self.b.cursor(), self.b.reg());
-            self.find_sequence(Opcode::OpenWrite, cursor, row, s, |_| {})?;
+            let (cursor, row) = (self.sequence_cursor(k), self.b.reg());
+            self.find_sequence(cursor, row, s, |_| {})?;
             let known = self.b.label();
             self.b.jump(Opcode::NotNull, row, known, 0);
             self.b.emit(Opcode::NewRowid, cursor, row, 0);
@@ -39,22 +41,27 @@ impl Codegen<'_> {
             self.b.emit(Opcode::AutoincRead, k as i32 + 1, pair + 1, 0);
             self.b.emit(Opcode::MakeRecord, pair, 2, pair + 2);
             self.b.emit(Opcode::Insert, cursor, pair + 2, row);
-            self.b.emit(Opcode::Close, cursor, 0, 0);
         }
         Ok(())
     }
 
-    /// Opens `sqlite_sequence` and looks for the table's row: its rowid goes to `row` and `found` is coded for it, or
-    /// `row` is NULL.
+    /// The cursor on `sqlite_sequence` of a sequence.
+    fn sequence_cursor(&mut self, k: usize) -> i32 {
+        while self.sequence_cursors.len() <= k {
+            let cursor = self.b.cursor();
+            self.sequence_cursors.push(cursor);
+        }
+        self.sequence_cursors[k]
+    }
+
+    /// Looks for the table's row in `sqlite_sequence`: its rowid goes to `row` and `found` is coded for it, or `row` is NULL.
     fn find_sequence(
         &mut self,
-        open: Opcode,
         cursor: i32,
         row: i32,
         s: &Sequence,
         found: impl FnOnce(&mut Self),
     ) -> Result<()> {
-        self.b.emit4(open, cursor, s.root as i32, s.db as i32, P4::Int(2));
         self.b.emit(Opcode::Null, 0, row, 0);
         let (name, other) = (self.b.reg(), self.b.reg());
         self.b.load_text(&s.table, name)?;

@@ -198,6 +198,8 @@ pub(crate) struct Codegen<'p> {
     pub nested: &'p NestedPlans,
     /// The tables whose rowids the statement counts on.
     pub sequences: &'p [Sequence],
+    /// Their cursors on `sqlite_sequence`.
+    pub sequence_cursors: Vec<i32>,
     databases: &'p [DatabaseUse],
     virtual_tables: &'p [Rc<VtabHandle>],
     pub places: Places,
@@ -245,6 +247,7 @@ impl<'p> Codegen<'p> {
             b,
             nested: &plan.nested,
             sequences: &plan.sequences,
+            sequence_cursors: Vec::new(),
             databases: &plan.databases,
             virtual_tables: &plan.virtual_tables,
             places: Places::default(),

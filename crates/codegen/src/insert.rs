@@ -3,7 +3,7 @@
 use crate::context::Row;
 use crate::context::{Codegen, Place, internal};
 use crate::modify::{Modification, after};
-use crate::write::{Clauses, Writing};
+use crate::write::{Clauses, Writing, is_unread};
 use iolite_base::{Error, Result};
 use iolite_bytecode::Opcode;
 use iolite_plan::statement::modify::*;
@@ -45,17 +45,21 @@ impl Codegen<'_> {
             None => self.load_values(w, i, source, row.first)?,
         }
         self.new_rowid(w, i, source, row.rowid)?;
-        if let Some(a) = t.table.rowid_alias {
+        let unread = is_unread(w, &i.tests, &i.before, &i.after) && i.upserts.is_empty();
+        if let Some(a) = t.table.rowid_alias.filter(|_| !unread) {
             self.copy(row.rowid, row.first + a as i32);
         }
         let excluded = if i.keeps_written { self.keep_as_written(w, row) } else { row };
-        self.shape_row(t, row, false)?;
+        if !unread {
+            self.shape_row(t, row, false)?;
+        }
         let clauses = Clauses { insert: i, row, excluded };
-        let writing =
-            Writing { work: w, new: row, old: None, tests: &i.tests, change: None, clauses: Some(&clauses) };
+        let (tests, clauses) = (&i.tests[..], Some(&clauses));
+        let writing = Writing { work: w, new: row, old: None, tests, change: None, clauses, unread };
         let records = self.test_row(&writing)?;
         let flags = self.insert_flags(i.key == NewKey::Made);
-        self.write_row(&writing, &records, flags)?;
+        let record = self.row_record(&writing)?;
+        self.write_row(&writing, record, &records, flags)?;
         let (keys, triggers) = after(&i.after);
         self.act(keys, t, (None, Some(row)), w.next)?;
         self.returning_row(w, row)?;

@@ -2,11 +2,12 @@
 
 use crate::context::{Codegen, Place, Row};
 use crate::modify::{Modification, after};
-use crate::write::Writing;
+use crate::write::{Writing, is_unread};
 use iolite_base::Result;
 use iolite_bytecode::{Opcode, P4, p5};
 use iolite_plan::bind::Target;
 use iolite_plan::bound::*;
+use iolite_plan::plan::Access;
 use iolite_plan::statement::modify::*;
 use iolite_value::Affinity;
 
@@ -14,7 +15,10 @@ impl Codegen<'_> {
     /// Changes the row that was found: it is under the table's cursor, or was collected (`stored`).
     pub fn update_found(&mut self, w: &Modification<'_>, c: &Change, stored: Option<i32>) -> Result<()> {
         let Some(temp) = stored else {
-            self.b.emit(Opcode::FinishSeek, w.cursors.table, 0, 0);
+            let Feed::Found { rows, .. } = &w.plan.feed else { return Ok(()) };
+            if !matches!(rows.levels[0].access, Access::RowidEq { .. } | Access::RowidRange { .. }) {
+                self.b.emit(Opcode::FinishSeek, w.cursors.table, 0, 0);
+            }
             return self.update_row(w, c, None);
         };
         let Feed::Found { keys, given, .. } = &w.plan.feed else { return Ok(()) };
@@ -45,9 +49,10 @@ impl Codegen<'_> {
     /// Changes the row under the table's cursor. `given`: the assigned values stand in registers.
     pub fn update_row(&mut self, w: &Modification<'_>, c: &Change, given: Option<i32>) -> Result<()> {
         let t = w.target();
+        let unread = c.old == OldRow::AsNeeded && is_unread(w, &c.tests, &c.before, &c.after);
         let (old, new) = match c.old {
             OldRow::Patched => self.patched_row(w, c, given)?,
-            OldRow::AsNeeded => self.new_row_at_cursor(w, c, given)?,
+            OldRow::AsNeeded => self.new_row_at_cursor(w, c, given, unread)?,
             OldRow::Whole => {
                 let old = self.load_row(t, w.cursors.table)?;
                 (old, self.new_row(t, c, old, given)?)
@@ -66,18 +71,19 @@ impl Codegen<'_> {
             }
         }
         let writing =
-            Writing { work: w, new, old: Some(old), tests: &c.tests, change: Some(c), clauses: None };
+            Writing { work: w, new, old: Some(old), tests: &c.tests, change: Some(c), clauses: None, unread };
         let records = self.test_row(&writing)?;
         // A REPLACE may have moved the cursor, and may have deleted the row itself.
         if c.reseeks {
             self.reseek(w, old, w.next)?;
         }
+        let record = self.row_record(&writing)?;
         self.delete_entries(w, Some(&c.touched), None)?;
         if c.key_changes {
             self.b.emit4(Opcode::Delete, w.cursors.table, 0, 0, P4::Name(t.table.name.clone()));
             self.b.p5(p5::IS_UPDATE);
         }
-        self.write_row(&writing, &records, p5::COUNT_CHANGE | p5::IS_UPDATE)?;
+        self.write_row(&writing, record, &records, p5::COUNT_CHANGE | p5::IS_UPDATE)?;
         let (keys, triggers) = after(&c.after);
         self.act(keys, t, (Some(old), Some(new)), w.next)?;
         self.returning_row(w, new)?;
@@ -92,7 +98,7 @@ impl Codegen<'_> {
         for k in (0..n as i32).filter(|k| !is_set(c, *k)) {
             self.copy(old.first + k, new.first + k);
         }
-        self.assign(t, c, new, given, Place::of_row(old))?;
+        self.assign(t, c, new, given, Place::of_row(old), false)?;
         Ok(new)
     }
 
@@ -103,6 +109,7 @@ impl Codegen<'_> {
         w: &Modification<'_>,
         c: &Change,
         given: Option<i32>,
+        unread: bool,
     ) -> Result<(Row, Row)> {
         let t = w.target();
         let n = t.table.columns.len();
@@ -125,7 +132,7 @@ impl Codegen<'_> {
         });
         self.copy_columns = saved;
         done?;
-        self.assign(t, c, new, given, place)?;
+        self.assign(t, c, new, given, place, unread)?;
         Ok((old, new))
     }
 
@@ -143,11 +150,22 @@ impl Codegen<'_> {
         Ok((Row { rowid, first: 0 }, new))
     }
 
-    /// Computes the assigned columns of a new row, then everything that follows from them.
-    fn assign(&mut self, t: &Target, c: &Change, new: Row, given: Option<i32>, place: Place) -> Result<()> {
+    /// Computes the assigned columns of a new row, then everything that follows from them; unless nobody reads it but for its record.
+    fn assign(
+        &mut self,
+        t: &Target,
+        c: &Change,
+        new: Row,
+        given: Option<i32>,
+        place: Place,
+        unread: bool,
+    ) -> Result<()> {
         self.set_columns(t, c, new, given, place)?;
         if is_set(c, ROWID) {
             self.b.emit(Opcode::MustBeInt, new.rowid, 0, 0);
+        }
+        if unread {
+            return Ok(());
         }
         if let Some(a) = t.table.rowid_alias {
             self.copy(new.rowid, new.first + a as i32);

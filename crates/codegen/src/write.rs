@@ -47,6 +47,27 @@ pub(crate) struct Writing<'w> {
     pub change: Option<&'w Change>,
     /// Of an INSERT: its conflict clauses.
     pub clauses: Option<&'w Clauses<'w>>,
+    /// Nobody reads the row but who makes its record: the columns' affinities are applied then.
+    pub unread: bool,
+}
+
+/// Whether nobody reads a new row's columns but who makes its record.
+pub(crate) fn is_unread(
+    w: &Modification<'_>,
+    tests: &[Test],
+    before: &[RowAction],
+    after: &[RowAction],
+) -> bool {
+    let t = w.target();
+    let by_rowid = |x: &Test| matches!(x, Test::Rowid { conflict: OnConflict::Policy(_) });
+    t.table.has_rowid()
+        && tests.iter().all(by_rowid)
+        && before.is_empty()
+        && after.is_empty()
+        && w.plan.returning.is_empty()
+        && t.generated.is_empty()
+        && !t.table.strict
+        && !t.calls_out
 }
 
 pub(crate) fn policy_number(c: Conflict) -> i32 {
@@ -522,10 +543,24 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// Puts the tested row and its index entries in their places.
-    pub fn write_row(&mut self, w: &Writing<'_>, records: &[Entry], flags: u16) -> Result<()> {
-        let t = w.work.target();
+    /// Makes the record of a tested row of a table with rowids: before anything is changed, for a row may be too long.
+    pub fn row_record(&mut self, w: &Writing<'_>) -> Result<Option<i32>> {
+        if !w.work.target().table.has_rowid() {
+            return Ok(None);
+        }
         let patched = w.change.is_some_and(|c| c.old == OldRow::Patched);
+        Ok(Some(if patched { self.patched_record(w)? } else { self.whole_record(w) }))
+    }
+
+    /// Puts the tested row and its index entries in their places. `record`: what [`Codegen::row_record`] made.
+    pub fn write_row(
+        &mut self,
+        w: &Writing<'_>,
+        record: Option<i32>,
+        records: &[Entry],
+        flags: u16,
+    ) -> Result<()> {
+        let t = w.work.target();
         for (k, i) in t.indexes.iter().enumerate() {
             let e = records[k];
             if i.is_table || e.record == 0 {
@@ -547,8 +582,7 @@ impl Codegen<'_> {
             }
             self.b.place(skip);
         }
-        if t.table.has_rowid() {
-            let record = if patched { self.patched_record(w)? } else { self.whole_record(w) };
+        if let Some(record) = record {
             self.b.emit4(
                 Opcode::Insert,
                 w.work.cursors.table,
@@ -557,7 +591,6 @@ impl Codegen<'_> {
                 P4::Name(t.table.name.clone()),
             );
             self.b.p5(flags);
-            self.b.free_temp(record);
         } else {
             let k = t.indexes.iter().position(|i| i.is_table).ok_or_else(|| internal("no primary key"))?;
             let mut e = records[k];
@@ -580,7 +613,7 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// Makes the record of a new row, in a temporary register.
+    /// Makes the record of a new row, in a register of its own.
     fn whole_record(&mut self, w: &Writing<'_>) -> i32 {
         let t = w.work.target();
         let stored = || t.table.storage.iter().map(|c| w.new.first + *c as i32);
@@ -602,20 +635,24 @@ impl Codegen<'_> {
             f
         };
         let affinities = t.table.affinities();
-        let record = self.b.temp();
-        let p4 = match affinities.contains(&Affinity::Real) {
+        // Not a temporary one, which something else may be in meanwhile: the record's memory is that of the row before.
+        let record = self.b.reg();
+        let applies = |(k, a): (usize, &Affinity)| {
+            *a == Affinity::Real || w.unread && *a > Affinity::Blob && alias != Some(t.table.storage[k])
+        };
+        let p4 = match affinities.iter().enumerate().any(applies) {
             true => P4::Affinities(affinities.clone()),
             false => P4::None,
         };
         self.b.emit4(Opcode::MakeRecord, first, n as i32, record, p4);
         self.b.p5(p5::FOR_INSERT);
-        if let Some(a) = alias {
+        if let Some(a) = alias.filter(|_| !w.unread) {
             self.b.emit(Opcode::SCopy, w.new.rowid, w.new.first + a as i32, 0);
         }
         record
     }
 
-    /// Makes the record of a new row out of that under the cursor, in a temporary register.
+    /// Makes the record of a new row out of that under the cursor, in a register of its own.
     fn patched_record(&mut self, w: &Writing<'_>) -> Result<i32> {
         let table = &w.work.target().table;
         let fields = table.storage.iter().map(|&c| PatchField {
@@ -624,7 +661,7 @@ impl Codegen<'_> {
             real: table.columns[c].affinity == Affinity::Real,
         });
         let fields: Rc<[PatchField]> = fields.collect();
-        let record = self.b.temp();
+        let record = self.b.reg();
         self.b.emit4(Opcode::PatchRecord, w.work.cursors.table, w.new.first, record, P4::Patch(fields));
         self.b.p5(p5::FOR_INSERT);
         Ok(record)

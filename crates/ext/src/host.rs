@@ -61,6 +61,8 @@ pub trait NestedStatement {
     fn step(&mut self) -> Result<bool>;
     /// The present row.
     fn row(&self) -> &[Value];
+    /// Of an INSERT that has run: the last rowid that was made for a row of its own.
+    fn made_rowid(&self) -> i64;
     /// Back to the beginning; parameters stay.
     fn reset(&mut self) -> Result<()>;
 }

@@ -148,16 +148,13 @@ impl Storage {
                 None => Value::Null,
             });
         }
-        if row[0].is_null() {
-            row[0] = Value::Int(self.next_rowid(Sql::LastContent)?);
-        }
         let verb = if replace { Sql::ReplaceContent } else { Sql::InsertContent };
-        self.store.run(verb, &row).map_err(|e| match e.code().primary() {
+        let made = self.store.insert(verb, &row).map_err(|e| match e.code().primary() {
             // The user has not named that table.
             Code::Constraint => Error::new(e.code(), "constraint failed"),
             _ => e,
         })?;
-        Ok(row[0].to_int())
+        Ok(if row[0].is_null() { made } else { row[0].to_int() })
     }
 
     /// The rowid of a row that is not kept.
@@ -168,12 +165,12 @@ impl Storage {
         if !self.config.column_size {
             return Err(Code::Mismatch.into());
         }
-        self.next_rowid(Sql::LastSize)
+        self.next_rowid()
     }
 
     /// A rowid that no row has, as a table of SQLite chooses it.
-    fn next_rowid(&self, last: Sql) -> Result<i64> {
-        let last = self.store.row(last, &[])?.and_then(|mut r| r.pop()).unwrap_or_default();
+    fn next_rowid(&self) -> Result<i64> {
+        let last = self.store.row(Sql::LastSize, &[])?.and_then(|mut r| r.pop()).unwrap_or_default();
         match last {
             Value::Null => Ok(1),
             Value::Int(i64::MAX) => {

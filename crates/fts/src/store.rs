@@ -29,7 +29,6 @@ pub(crate) enum Sql {
     SizesBetween,
     WriteSize,
     DeleteSize,
-    LastContent,
     LastSize,
     WriteConfig,
     ReadConfig,
@@ -123,7 +122,6 @@ impl Store {
                 format!("REPLACE INTO {} VALUES(?,?{extra})", c.shadow("docsize"))
             }
             Sql::DeleteSize => format!("DELETE FROM {} WHERE id=?", c.shadow("docsize")),
-            Sql::LastContent => format!("SELECT max(id) FROM {}", c.shadow("content")),
             Sql::LastSize => format!("SELECT max(id) FROM {}", c.shadow("docsize")),
             Sql::WriteConfig => format!("REPLACE INTO {} VALUES(?,?)", c.shadow("config")),
             Sql::ReadConfig => format!("SELECT k, v FROM {}", c.shadow("config")),
@@ -173,12 +171,17 @@ impl Store {
     }
 
     /// Runs a statement with these parameters; `f` is given each row.
-    pub fn each(
+    pub fn each(&self, which: Sql, params: &[Value], f: impl FnMut(&[Value]) -> Result<()>) -> Result<()> {
+        self.run_with(which, params, f).map(drop)
+    }
+
+    /// As [`Store::each`]; answers the rowid that an INSERT has made.
+    fn run_with(
         &self,
         which: Sql,
         params: &[Value],
         mut f: impl FnMut(&[Value]) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<i64> {
         let kept = self.kept.borrow_mut()[which as usize].take();
         let mut s = match kept {
             Some(s) => s,
@@ -199,18 +202,22 @@ impl Store {
                 Err(e) => break Err(e),
             }
         };
+        let made = s.made_rowid();
         let reset = s.reset();
         self.running.set(self.running.get() - 1);
-        if run.is_ok() {
-            self.kept.borrow_mut()[which as usize] = Some(s);
-            return reset;
-        }
-        run
+        run?;
+        self.kept.borrow_mut()[which as usize] = Some(s);
+        reset.map(|()| made)
     }
 
     /// Runs a statement that has no rows.
     pub fn run(&self, which: Sql, params: &[Value]) -> Result<()> {
         self.each(which, params, |_| Ok(()))
+    }
+
+    /// Runs an INSERT: the rowid that was made for the row.
+    pub fn insert(&self, which: Sql, params: &[Value]) -> Result<i64> {
+        self.run_with(which, params, |_| Ok(()))
     }
 
     /// The first row that a statement answers.

@@ -288,6 +288,13 @@ impl NestedStatement for Nested {
         }
     }
 
+    fn made_rowid(&self) -> i64 {
+        match &self.state {
+            State::Running(s) => s.made_rowid(),
+            _ => 0,
+        }
+    }
+
     fn reset(&mut self) -> Result<()> {
         self.park()
     }

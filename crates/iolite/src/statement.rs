@@ -311,6 +311,11 @@ impl Statement {
         }
     }
 
+    /// The last rowid that was made for a row of its own.
+    pub(crate) fn made_rowid(&self) -> i64 {
+        self.vm.made_rowid
+    }
+
     /// Whether the statement is between a step and its reset.
     #[inline]
     pub fn is_busy(&self) -> bool {
@@ -465,7 +470,8 @@ impl Statement {
         self.done = true;
         let vm = &self.vm;
         let intact = !run.is_undone();
-        let rows = RowCounts { own: vm.changes, total: vm.total_changes, settled: vm.settled_changes };
+        let (own, total, settled) = (vm.changes, vm.total_changes, vm.settled_changes);
+        let rows = RowCounts { own, begun: vm.begun, total, settled };
         let outcome = Outcome {
             error,
             writes: self.writes,

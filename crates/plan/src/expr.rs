@@ -286,7 +286,8 @@ impl Expr {
     pub fn cannot_fail(&self) -> bool {
         use Expr::*;
         !self.any(&mut |x| match x {
-            Const(_) | Param(_) | Column(_) | Plus(_) | Neg(_) | BitNot(_) | Not(_) => false,
+            Const(_) | Param(_) | Column(_) | TriggerColumn(..) => false,
+            Plus(_) | Neg(_) | BitNot(_) | Not(_) => false,
             Binary(op, ..) => *op == BinOp::Concat,
             Compare(_) | RowOrder(_) | And(..) | Or(..) | IsNull(_) | NotNull(_) | IsTruth { .. } => false,
             Between { .. } | InList(_) | Case { .. } | CaseBase(..) | Collate(..) | NoSubtype(_) => false,

@@ -72,7 +72,6 @@ impl Compiler<'_> {
         for (db, trigger) in fired.0.iter().filter(|(_, tr)| tr.time == time) {
             out.push(RowAction::Trigger(self.trigger(t, *db, trigger, or)?));
         }
-        self.undo |= !out.is_empty();
         Ok(out)
     }
 

@@ -288,9 +288,9 @@ impl Shared {
             ))?;
         }
         if self.setup.large {
-            // Two of the same: the second one leaves the pages of the first free, and neither is in the log.
-            let put = format!("UPDATE t SET filler = {} WHERE rowid = 1", filler("v"));
-            run(&format!("{put}; {put}; PRAGMA wal_checkpoint(TRUNCATE)"))?;
+            // Two of a length: the second one leaves the pages of the first free, and neither is in the log.
+            let put = |number| format!("UPDATE t SET filler = {} WHERE rowid = 1", filler(number));
+            run(&format!("{}; {}; PRAGMA wal_checkpoint(TRUNCATE)", put("v + 1"), put("v")))?;
         }
         Ok(first)
     }

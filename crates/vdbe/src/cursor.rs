@@ -44,6 +44,8 @@ pub(crate) struct TreeCursor {
     pub cache: RowCache,
     /// Where the last probe for a key ended: the entry there compared with the key. Forgotten when the cursor moves.
     pub probe: Option<std::cmp::Ordering>,
+    /// The row number that was probed for.
+    pub probed: i64,
     /// It goes through all of a stored tree.
     pub whole: bool,
     /// `Sequence` counter.
@@ -298,6 +300,7 @@ impl TreeCursor {
             ahead: Ahead::default(),
             cache: RowCache::default(),
             probe: None,
+            probed: 0,
             whole: false,
             sequence: 0,
             transient: None,
@@ -324,6 +327,7 @@ impl TreeCursor {
     pub fn settle(&mut self) -> Result<()> {
         if self.cur.is_stale() {
             self.cache.reset();
+            self.probe = None;
             if self.cur.restore()? {
                 self.null_row = true;
             }
@@ -361,13 +365,17 @@ impl TreeCursor {
             }
         };
         let (from, size) = (at as usize, record::serial_len(t as u64));
-        *out = if from + size > len {
-            self.read_far(t, at, size, enc)?
-        } else if copy && t >= 12 {
-            record::value_of(t as u64, &buf[off + from..off + from + size], enc)?
+        if from + size > len {
+            *out = self.read_far(t, at, size, enc)?;
+        } else if copy && t >= 12 && (t & 1 == 0 || enc == Encoding::Utf8) {
+            let bytes = &buf[off + from..off + from + size];
+            match t & 1 {
+                0 => out.set_blob(bytes)?,
+                _ => out.set_text(bytes)?,
+            }
         } else {
-            record::value_in(t as u64, buf, off + from, size, enc)?
-        };
+            *out = record::value_in(t as u64, buf, off + from, size, enc)?;
+        }
         Ok(true)
     }
 

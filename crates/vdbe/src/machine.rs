@@ -98,6 +98,10 @@ pub struct Vm {
     pub changes: i64,
     /// Rows changed in triggers and by REPLACE included.
     pub total_changes: i64,
+    /// The last rowid that was made by the statement itself, not by a trigger.
+    pub made_rowid: i64,
+    /// The run has written to a stored tree.
+    pub begun: bool,
     /// Violations of immediate foreign keys by this run.
     pub(crate) violations: i64,
     /// `last_insert_rowid()` before the statement.
@@ -177,6 +181,8 @@ impl Vm {
             changes: 0,
             total_changes: 0,
             settled_changes: 0,
+            made_rowid: 0,
+            begun: false,
             violations: 0,
             rowid_before: 0,
             action: Action::Abort,
@@ -257,6 +263,7 @@ impl Vm {
         self.changes = 0;
         self.total_changes = 0;
         self.settled_changes = 0;
+        self.begun = false;
         self.violations = 0;
         self.action = Action::Abort;
         self.started = false;

@@ -1,4 +1,4 @@
-//! A library with SQLite's C functions, as far as preparing statements goes.
+//! A library with SQLite's C functions: statements are prepared, bound, stepped and reset as a program in C does it.
 
 use iolite_bench::engine::{Database, Engine, Query, Result, Value};
 use libloading::Library;
@@ -30,6 +30,19 @@ calls! {
     exec: fn(Handle, *const c_char, *const c_void, *mut c_void, *mut *mut c_char) -> c_int;
     prepare_v2: fn(Handle, *const c_char, c_int, *mut Handle, *mut *const c_char) -> c_int;
     finalize: fn(Handle) -> c_int;
+    bind_null: fn(Handle, c_int) -> c_int;
+    bind_int64: fn(Handle, c_int, i64) -> c_int;
+    bind_double: fn(Handle, c_int, f64) -> c_int;
+    bind_text: fn(Handle, c_int, *const c_char, c_int, isize) -> c_int;
+    bind_blob: fn(Handle, c_int, *const c_void, c_int, isize) -> c_int;
+    step: fn(Handle) -> c_int;
+    reset: fn(Handle) -> c_int;
+    column_count: fn(Handle) -> c_int;
+    column_type: fn(Handle, c_int) -> c_int;
+    column_int64: fn(Handle, c_int) -> i64;
+    column_double: fn(Handle, c_int) -> f64;
+    column_bytes: fn(Handle, c_int) -> c_int;
+    column_blob: fn(Handle, c_int) -> *const c_void;
 }
 
 /// The library.
@@ -40,10 +53,15 @@ struct Connection {
     db: Handle,
 }
 
-struct Statement {
-    calls: Calls,
+struct Statement<'d> {
+    connection: &'d Connection,
     stmt: Handle,
 }
+
+const ROW: c_int = 100;
+const DONE: c_int = 101;
+/// The library copies what it is given.
+const TRANSIENT: isize = -1;
 
 impl Sqlite {
     /// Opens the library.
@@ -114,23 +132,106 @@ impl Database for Connection {
             (self.calls.prepare_v2)(self.db, sql.as_ptr().cast(), n, &mut stmt, ptr::null_mut())
         };
         self.check(rc)?;
-        Ok(Box::new(Statement { calls: self.calls, stmt }))
+        Ok(Box::new(Statement { connection: self, stmt }))
     }
 }
 
-impl Drop for Statement {
+impl Drop for Statement<'_> {
     fn drop(&mut self) {
         // SAFETY: freed once.
-        unsafe { (self.calls.finalize)(self.stmt) };
+        unsafe { (self.connection.calls.finalize)(self.stmt) };
     }
 }
 
-impl Query for Statement {
-    fn run(&mut self, _: &[Value]) -> Result<i64> {
-        Err("statements are not run through this library".into())
+impl Statement<'_> {
+    fn bind(&self, params: &[Value]) -> Result<()> {
+        let c = &self.connection.calls;
+        for (i, v) in (1..).zip(params) {
+            let size = |b: &[u8]| c_int::try_from(b.len()).unwrap_or(c_int::MAX);
+            // SAFETY: the statement is there, texts and blobs are that long and are copied.
+            let rc = unsafe {
+                match v {
+                    Value::Null => (c.bind_null)(self.stmt, i),
+                    Value::Int(n) => (c.bind_int64)(self.stmt, i, *n),
+                    Value::Real(r) => (c.bind_double)(self.stmt, i, *r),
+                    Value::Text(t) => (c.bind_text)(self.stmt, i, t.as_ptr().cast(), size(t), TRANSIENT),
+                    Value::Blob(b) => (c.bind_blob)(self.stmt, i, b.as_ptr().cast(), size(b), TRANSIENT),
+                }
+            };
+            self.connection.check(rc)?;
+        }
+        Ok(())
     }
 
-    fn rows(&mut self, _: &[Value]) -> Result<Vec<Vec<Value>>> {
-        Err("statements are not run through this library".into())
+    /// Runs with these parameters; `row` is called for each row.
+    fn each(&self, params: &[Value], mut row: impl FnMut(&Self)) -> Result<()> {
+        let c = &self.connection.calls;
+        self.bind(params)?;
+        loop {
+            // SAFETY: the statement is there.
+            match unsafe { (c.step)(self.stmt) } {
+                ROW => row(self),
+                DONE => break,
+                rc => {
+                    let failed = self.connection.check(rc);
+                    // SAFETY: as above. What it answers is known already.
+                    unsafe { (c.reset)(self.stmt) };
+                    return failed;
+                }
+            }
+        }
+        // SAFETY: as above.
+        self.connection.check(unsafe { (c.reset)(self.stmt) })
+    }
+
+    fn columns(&self) -> c_int {
+        // SAFETY: the statement is there.
+        unsafe { (self.connection.calls.column_count)(self.stmt) }
+    }
+
+    fn column(&self, i: c_int) -> Value {
+        let c = &self.connection.calls;
+        // SAFETY: the statement stands on a row that has this column; bytes live until the next step.
+        unsafe {
+            let bytes = || {
+                let at: *const u8 = (c.column_blob)(self.stmt, i).cast();
+                let n = (c.column_bytes)(self.stmt, i) as usize;
+                if n == 0 { Vec::new() } else { std::slice::from_raw_parts(at, n).to_vec() }
+            };
+            match (c.column_type)(self.stmt, i) {
+                1 => Value::Int((c.column_int64)(self.stmt, i)),
+                2 => Value::Real((c.column_double)(self.stmt, i)),
+                3 => Value::Text(bytes()),
+                4 => Value::Blob(bytes()),
+                _ => Value::Null,
+            }
+        }
+    }
+
+    fn sum_of(&self, i: c_int) -> i64 {
+        let c = &self.connection.calls;
+        // SAFETY: as in `column`.
+        unsafe {
+            match (c.column_type)(self.stmt, i) {
+                1 => (c.column_int64)(self.stmt, i),
+                2 => (c.column_double)(self.stmt, i) as i64,
+                3 | 4 => (c.column_bytes)(self.stmt, i) as i64,
+                _ => 0,
+            }
+        }
+    }
+}
+
+impl Query for Statement<'_> {
+    fn run(&mut self, params: &[Value]) -> Result<i64> {
+        let mut sum = 0i64;
+        self.each(params, |s| (0..s.columns()).for_each(|i| sum = sum.wrapping_add(s.sum_of(i))))?;
+        Ok(sum)
+    }
+
+    fn rows(&mut self, params: &[Value]) -> Result<Vec<Vec<Value>>> {
+        let mut out = Vec::new();
+        self.each(params, |s| out.push((0..s.columns()).map(|i| s.column(i)).collect()))?;
+        Ok(out)
     }
 }

@@ -23,6 +23,7 @@ mod tpch_data;
 mod tpch_queries;
 mod vectors;
 mod web;
+pub mod writes;
 
 use crate::Options;
 use crate::envelope::Run;

@@ -14,6 +14,9 @@ use std::rc::Rc;
 /// What an entry is counted for beside its bytes.
 const ENTRY: usize = 48;
 
+/// The first room of a doclist: for a rowid and a few places.
+const FIRST: usize = 24;
+
 /// The doclist of a term.
 #[derive(Default)]
 struct Entry {
@@ -111,6 +114,7 @@ impl Pending {
             None => {
                 self.bytes += ENTRY + token.len() + 1;
                 let e = map.entry(token.into()).or_default();
+                e.list = Vec::with_capacity(FIRST);
                 push(&mut e.list, rowid as u64);
                 e.rowid = rowid;
                 e.open(detail);

@@ -24,6 +24,8 @@ pub(crate) struct Outcome<'e> {
 pub(crate) struct RowCounts {
     /// By itself.
     pub own: i64,
+    /// It has written to a tree.
+    pub begun: bool,
     /// With those of its triggers.
     pub total: i64,
     /// Those of triggers that had ended: they are counted already.
@@ -45,7 +47,7 @@ impl Outcome<'_> {
             Code::Nomem | Code::Full | Code::Cantopen => self.mark.is_none(),
             Code::Ioerr | Code::Interrupt => true,
             // A row that grew too long, in a statement that nothing else could stop, so that it has no mark: half of it may not stay.
-            Code::Toobig => self.mark.is_none() && self.rows.as_ref().is_some_and(|r| r.own > 0),
+            Code::Toobig => self.mark.is_none() && self.rows.as_ref().is_some_and(|r| r.own > 0 || r.begun),
             _ => false,
         };
         action == Action::Rollback || severe && self.writes

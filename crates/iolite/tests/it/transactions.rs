@@ -223,3 +223,50 @@ fn a_row_that_grows_too_long_leaves_no_half_of_an_update() {
         assert_eq!((left[0][0].to_int(), left[0][1].to_string_lossy()), (4, "xxxx".to_string()), "{journal}");
     }
 }
+
+/// The same of statements that change more than one place: the row that is in the way, entries of indexes, what a trigger writes.
+#[test]
+fn a_row_that_is_too_long_leaves_no_half_of_a_statement() {
+    let long = format!("'{}'", "z".repeat(600));
+    for statement in [
+        "INSERT INTO t VALUES (9, 'new', LONG, LONG)",
+        "REPLACE INTO t VALUES (1, 'two', LONG, LONG)",
+        "REPLACE INTO t VALUES (7, 'two', 'x', LONG), (8, 'one', LONG, LONG)",
+        "INSERT INTO t VALUES (9, 'two', 'x', LONG) ON CONFLICT(a) DO UPDATE SET b = c, c = LONG, a = LONG",
+        "UPDATE t SET b = LONG, c = LONG WHERE id = 1",
+        "UPDATE t SET id = 9, b = LONG, c = LONG WHERE a = 'one'",
+        "INSERT INTO watched VALUES (LONG)",
+        "DELETE FROM watched",
+        "INSERT INTO w VALUES ('two', LONG, LONG)",
+        "REPLACE INTO w VALUES ('two', 'b1', LONG), ('three', 'b2', LONG), ('one', LONG, LONG)",
+        "INSERT INTO copy SELECT b, c FROM t UNION ALL SELECT LONG, LONG",
+    ] {
+        let c = Connection::open_in_memory().unwrap();
+        c.execute_batch(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a UNIQUE, b, c); CREATE INDEX tb ON t(b);
+             INSERT INTO t VALUES (1, 'one', 'b1', 'c1'), (2, 'two', 'b2', 'c2'), (3, 'three', 'b3', 'c3');
+             CREATE TABLE w(a PRIMARY KEY, b UNIQUE, c) WITHOUT ROWID; INSERT INTO w SELECT a, b, c FROM t;
+             CREATE TABLE copy(x, y); CREATE INDEX copy_x ON copy(x); CREATE TABLE log(x, y);
+             CREATE TABLE watched(x); INSERT INTO watched VALUES ('kept'), (printf('%.*c', 600, 'z'));
+             CREATE TRIGGER new_one AFTER INSERT ON watched BEGIN
+               INSERT INTO log VALUES (new.x, 1); INSERT INTO log VALUES (new.x, new.x); END;
+             CREATE TRIGGER gone AFTER DELETE ON watched BEGIN INSERT INTO log VALUES (old.x, old.x); END",
+        )
+        .unwrap();
+        let all = || {
+            let tables = ["t", "w", "copy", "watched", "log"];
+            tables.map(|t| format!("{:?}", c.query(&format!("SELECT * FROM {t}"), &[]).unwrap()))
+        };
+        let before = all();
+        c.execute_batch("BEGIN; INSERT INTO t VALUES (5, 'five', 'in', 'transaction')").unwrap();
+        let within = all();
+        c.limit(iolite_base::Limit::Length, Some(1000));
+        let e = c.execute_batch(&statement.replace("LONG", &long)).unwrap_err();
+        assert_eq!(e.message(), "string or blob too big", "{statement}");
+        c.limit(iolite_base::Limit::Length, Some(1_000_000));
+        let after = all();
+        assert!(after == before || after == within, "{statement}: {after:?}");
+        let check = c.query("PRAGMA integrity_check", &[]).unwrap();
+        assert_eq!(check[0][0].to_string_lossy(), "ok", "{statement}");
+    }
+}

@@ -1,7 +1,8 @@
 //! What DELETE does, and what REPLACE does to the rows in its way; which tables may be written at all.
 
+use super::undo::{cannot_fail, stops_after_replacing};
 use super::update::{all_columns, is_key_order, key_columns};
-use crate::bind::{Delete, Target, TargetIndex};
+use crate::bind::{Delete, Target};
 use crate::bound::Expr;
 use crate::compiler::Compiler;
 use crate::expr::has_subquery;
@@ -27,6 +28,8 @@ impl Compiler<'_> {
         let is_view = t.table.is_view();
         let removal = self.removal(t, None, true, &mut p)?;
         let unseen = removal.is_plain() && returning.is_empty();
+        let silent =
+            returning.is_empty() && self.cannot_fail(&removal.before) && self.cannot_fail(&removal.after);
         let (feed, pass) = if !is_view && rows.filter.is_empty() && unseen && t.table.root.get() != 1 {
             (Feed::Everything, Pass::One)
         } else {
@@ -35,7 +38,7 @@ impl Compiler<'_> {
             let found = self.found(rows, kept, &mut p)?;
             let pass = delete_pass(t, &found, &removal, !returning.is_empty());
             let one_row = pass == Pass::One && found.levels.first().is_some_and(|l| finds_one(&l.access));
-            self.undo |= !unseen || is_view || !(one_row || cannot_fail(t, None, &found, pass));
+            self.undo |= !silent || is_view || !(one_row || cannot_fail(t, None, &found, pass));
             (Feed::Found { rows: Box::new(found), keys, given: false }, pass)
         };
         let (verb, replaced) = (Verb::Delete(removal), Removal::default());
@@ -78,9 +81,7 @@ impl Compiler<'_> {
             return Ok(Removal::default());
         }
         let removal = self.removal(t, Some(Conflict::Replace), self.replace_fires(t), p)?;
-        // A row that is overwritten where it stands is one change, as the rest of the statement is none.
-        let overwrites = tests.iter().all(|x| matches!(x, Test::Rowid { .. })) && t.indexes.is_empty();
-        self.undo |= !(overwrites && removal.is_plain() && t.keys.is_empty());
+        self.undo |= !removal.is_plain() || !t.keys.is_empty() || stops_after_replacing(t, tests);
         Ok(removal)
     }
 
@@ -105,17 +106,6 @@ pub(super) fn finds_one(a: &Access) -> bool {
         Access::Index(a) => a.one_row && a.eq.iter().all(|e| matches!(e, EqTerm::Eq { .. })),
         _ => false,
     }
-}
-
-/// Whether nothing can go wrong between the first change of a statement and its last, but what ends the whole transaction
-/// (files, interruptions, memory and room): then nothing is kept to undo the statement alone. Rows that were found before
-/// the first change went through their conditions. `touched`: indexes that change, all if `None`.
-pub(super) fn cannot_fail(t: &Target, touched: Option<&[bool]>, found: &CorePlan, pass: Pass) -> bool {
-    let is_plain = |i: &TargetIndex| i.filter.is_none() && i.exprs.is_empty();
-    let indexes = t.indexes.iter().enumerate();
-    let mut changing = indexes.filter(|(k, _)| touched.is_none_or(|list| list[*k])).map(|(_, i)| i);
-    let mut tested = found.levels.iter().flat_map(|l| &l.filter).chain(&found.constant);
-    t.generated.is_empty() && changing.all(is_plain) && (pass != Pass::One || tested.all(Expr::cannot_fail))
 }
 
 /// Whether a function of the program's is called, which may change the row at hand.

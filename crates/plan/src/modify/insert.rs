@@ -1,6 +1,7 @@
 //! What INSERT, REPLACE and UPSERT do.
 
 use super::tests::{NewRow, constraints};
+use super::undo::{feed_cannot_fail, insert_cannot_fail};
 use crate::bind::{Insert, Rows, Target, Upsert, UpsertTarget};
 use crate::bound::{Core, Expr, Select, SourceKind};
 use crate::compiler::Compiler;
@@ -27,6 +28,7 @@ impl Compiler<'_> {
         let is_view = t.table.is_view();
         let fired = self.fired(t, &Event::Insert);
         let watched = !fired.is_empty() || !returning.is_empty();
+        let steady = feed_cannot_fail(&rows);
         let (feed, pass) = self.rows_to_insert(rows, t, watched, &mut p)?;
         for (sets, filter) in clauses.iter().filter_map(|u| u.action.as_ref()) {
             p.all_nested(sets.iter().map(|x| &x.value).chain(filter))?;
@@ -64,12 +66,15 @@ impl Compiler<'_> {
         for (k, u) in clauses.iter().enumerate() {
             let action = match &u.action {
                 Some((sets, filter)) if reached(k) => {
-                    self.undo = true;
                     // Whatever the statement's policy, the update of a conflicting row aborts where it conflicts itself.
                     let or = Some(Conflict::Abort);
                     let change = self
                         .change(t, sets.clone(), or, !returning.is_empty(), &mut replaced, &mut p)
                         .map_err(|e| self.last_complaint(t, e))?;
+                    // One row changes, behind all tests.
+                    self.undo |= tests.iter().any(Test::may_replace)
+                        || !change.before.is_empty()
+                        || !self.cannot_fail(&change.after);
                     Some(UpsertAction { filter: filter.clone(), change })
                 }
                 _ => None,
@@ -100,9 +105,20 @@ impl Compiler<'_> {
             || t.table.columns.iter().any(|c| c.not_null.is_some())
             || t.indexes.iter().any(|i| i.index.unique.is_some());
         let many = matches!(feed, Feed::Query(_));
-        self.undo |= !fired.is_empty() || many || !returning.is_empty() && may_stop;
         let plan =
             InsertPlan { columns, rowid, key, sequence, early, before, tests, keeps_written, upserts, after };
+        let silent = self.cannot_fail(&plan.before) && self.cannot_fail(&plan.after);
+        // Where more than one row is inserted, or something happens before, a row may fail when others have been changed.
+        let sure = plan.upserts.iter().all(|u| u.action.is_none())
+            && replaced.is_plain()
+            && t.keys.is_empty()
+            && !is_view
+            && (pass != Pass::One || steady)
+            && insert_cannot_fail(t, &plan);
+        let first = !many && plan.before.is_empty();
+        let returned = !returning.is_empty()
+            && (may_stop || !fired.is_empty() || !returning.iter().all(Expr::cannot_fail));
+        self.undo |= !silent || !(first || sure) || returned;
         let verb = Verb::Insert(Box::new(plan));
         Ok(ModifyPlan { target, feed, pass, verb, replaced, returning, out })
     }

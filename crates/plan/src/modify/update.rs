@@ -1,7 +1,8 @@
 //! What UPDATE does: one pass where the loop cannot meet a changed row again, else keys first, changes after.
 
-use super::delete::{cannot_fail, finds_one};
+use super::delete::finds_one;
 use super::tests::{NewRow, due_checks};
+use super::undo::{cannot_fail, update_cannot_fail};
 use crate::bind::{Set, Target, Update};
 use crate::bound::{ColumnRef, Core, Expr, ROWID};
 use crate::compiler::Compiler;
@@ -49,18 +50,16 @@ impl Compiler<'_> {
         } else {
             update_pass(t, &change, &found, or, (joined, nested, filter_nested), !returning.is_empty())
         };
-        let one_row = matches!(
-            found.levels.first().map(|l| &l.access),
-            Some(Access::RowidEq { eq: EqTerm::Eq { .. }, .. })
-        );
+        let one_row = pass == Pass::One && found.levels.first().is_some_and(|l| finds_one(&l.access));
         let alone = change.before.is_empty() && change.after.is_empty();
-        let sure = change.tests.iter().all(|x| matches!(x, Test::Entry { .. }))
-            && !change.key_changes
-            && !is_view
-            && returning.is_empty()
-            && (given || change.sets.iter().all(|s| s.value.cannot_fail()))
+        let silent = alone
+            || returning.is_empty() && self.cannot_fail(&change.before) && self.cannot_fail(&change.after);
+        let sure = returning.is_empty()
+            && update_cannot_fail(t, &change, given)
             && cannot_fail(t, Some(&change.touched), &found, pass);
-        self.undo |= !alone || !(sure || pass == Pass::One && one_row);
+        // Of one row the tests come before the change, and what comes behind it cannot fail.
+        self.undo |= !silent || !(sure || one_row && change.before.is_empty());
+        self.undo |= !returning.iter().all(Expr::cannot_fail);
         let feed = Feed::Found { rows: Box::new(found), keys, given };
         let verb = Verb::Update(Box::new(change));
         Ok(ModifyPlan { target, feed, pass, verb, replaced, returning, out })

@@ -112,10 +112,16 @@ impl Kept {
             }
         }
         for r in &mut f.regs {
-            if let Value::Blob(b, _) = std::mem::take(r)
-                && self.records.len() < MOST_RECORDS
-            {
-                self.give_record(b.into_buf());
+            match r {
+                Value::Null => {}
+                Value::Int(_) | Value::Real(_) | Value::Text(..) => *r = Value::Null,
+                Value::Blob(..) => {
+                    if let Value::Blob(b, _) = std::mem::take(r)
+                        && self.records.len() < MOST_RECORDS
+                    {
+                        self.give_record(b.into_buf());
+                    }
+                }
             }
         }
         if !f.once.is_empty() {

@@ -230,17 +230,25 @@ pub(crate) fn make_record(vm: &mut Vm, i: &Insn) -> Result<()> {
     let mut buf = record_memory(vm, i.p3)?;
     match &i.p4 {
         P4::Affinities(list) => {
-            for (k, a) in list.iter().enumerate().take(n) {
-                let v = &mut vm.f.regs[first + k];
+            let mut reals = false;
+            for (v, a) in vm.f.regs[first..first + n].iter_mut().zip(list.iter()) {
+                if *a != Affinity::Real {
+                    a.apply(v)?;
+                    continue;
+                }
+                reals = true;
                 match v {
                     // Small whole numbers of a REAL column are stored as integers: no need to make reals of them first.
-                    Value::Int(i) if *a == Affinity::Real && i.unsigned_abs() < 1 << 47 => {}
-                    Value::Real(_) if *a == Affinity::Real => {}
-                    _ => a.apply(v)?,
+                    Value::Int(i) if i.unsigned_abs() < 1 << 47 => {}
+                    Value::Real(_) => {}
+                    v => a.apply(v)?,
                 }
             }
-            let real = |k: usize| list.get(k) == Some(&Affinity::Real);
-            encode(vm, i, real, &mut buf)?;
+            if reals {
+                encode(vm, i, |k| list.get(k) == Some(&Affinity::Real), &mut buf)?;
+            } else {
+                encode(vm, i, |_| false, &mut buf)?;
+            }
         }
         _ => encode(vm, i, |_| false, &mut buf)?,
     }
@@ -302,7 +310,7 @@ pub(crate) fn patch_record(vm: &mut Vm, i: &Insn) -> Result<()> {
 }
 
 /// From this length on, the bytes of a row's last value are not copied behind the others.
-const LARGE: usize = 16 << 10;
+const LARGE: usize = 4 << 10;
 
 #[inline(always)]
 fn encode(vm: &mut Vm, i: &Insn, real: impl Fn(usize) -> bool, buf: &mut Buf) -> Result<()> {

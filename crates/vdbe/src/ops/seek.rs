@@ -58,8 +58,10 @@ pub(crate) fn rowid(vm: &mut Vm, i: &Insn) -> Result<bool> {
         }
     };
     let t = vm.tree(i.p1)?;
-    let found = t.cur.seek_rowid(id)? == Some(Equal);
+    let at = t.cur.seek_rowid(id)?;
+    let found = at == Some(Equal);
     t.moved(found);
+    (t.probe, t.probed) = (at, id);
     Ok(found)
 }
 

@@ -34,6 +34,9 @@ pub(crate) fn new_rowid(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         id = id.max(f + 1);
         *vm.sequence(i.p3) = id;
     }
+    if vm.callers.is_empty() {
+        vm.made_rowid = id;
+    }
     vm.put(i.p2, Value::Int(id));
     Ok(())
 }
@@ -95,7 +98,12 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let Value::Blob(rec, _) = &vm.f.regs[i.p2 as usize] else {
         return Err(Code::Internal.into());
     };
-    let at = if i.p5 & p5::APPEND != 0 { InsertAt::Append } else { InsertAt::Unknown };
+    let at = match t.probe.take() {
+        _ if i.p5 & p5::APPEND != 0 => InsertAt::Append,
+        // The test of the row number stands where the row belongs, unless the tree has changed since.
+        Some(o) if t.probed == id && o.is_ne() && !t.cur.is_stale() => InsertAt::Here(o),
+        _ => InsertAt::Unknown,
+    };
     match vm.f.tail.take() {
         None => t.cur.insert_row(id, rec, 0, at)?,
         Some(tail) => t.cur.insert_large(id, rec, &tail, at)?,
@@ -104,6 +112,7 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     t.null_row = false;
     t.deferred = None;
     let db = t.db;
+    vm.begun |= db != usize::MAX;
     if i.p5 & p5::COUNT_CHANGE != 0 {
         vm.changes += 1;
         vm.total_changes += 1;
@@ -139,6 +148,7 @@ pub(crate) fn delete(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         t.cache.reset();
     }
     let db = t.db;
+    vm.begun |= db != usize::MAX;
     if i.p5 & p5::COUNT_CHANGE != 0 {
         vm.changes += 1;
         vm.total_changes += 1;
@@ -198,6 +208,7 @@ pub(crate) fn index_insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         }
     }
     t.cache.reset();
+    vm.begun |= t.db != usize::MAX;
     if i.p5 & p5::IS_ROW != 0 && i.p5 & p5::COUNT_CHANGE != 0 {
         vm.changes += 1;
         vm.total_changes += 1;
@@ -216,6 +227,7 @@ pub(crate) fn index_delete(vm: &mut Vm, i: &Insn) -> Result<()> {
     let at = t.cur.seek_key(&mut ByKey::new(fields, key, Ordering::Equal))?;
     if at == Some(Ordering::Equal) {
         t.cur.delete(false)?;
+        vm.begun |= t.db != usize::MAX;
     } else if i.p5 & p5::MUST_EXIST != 0 {
         return Err(Code::CorruptIndex.into());
     }
