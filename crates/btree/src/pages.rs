@@ -42,6 +42,11 @@ impl Btree {
         self.0.pager().ok()?.began_from().map(|(m, p)| (m, p.to_vec()))
     }
 
+    /// How many pages [`Btree::began_from`] would name.
+    pub fn changed_pages(&self) -> usize {
+        self.0.pager().ok().and_then(|p| p.began_from().map(|(_, pages)| pages.len())).unwrap_or(0)
+    }
+
     /// The pages that differ between `then` and the state being read (or, within a write transaction, the one from which
     /// it began); `None` if that cannot be told.
     pub fn changed_since(&self, then: &Mark) -> Result<Option<Vec<Pgno>>> {

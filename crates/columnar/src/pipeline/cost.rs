@@ -23,7 +23,7 @@ use crate::query::{Cond, NestedKind, Query};
 use crate::runtime::Runtime;
 use crate::store::chunk::{Chunk, Dict, Field};
 use crate::store::decode::{self, ColKey, Wanted};
-use crate::store::{Loaded, Part, Store, TableState};
+use crate::store::{FEW_LEAVES, Loaded, Part, Store, TableState};
 use iolite_base::Result;
 use iolite_btree::{Btree, Cursor, TreeKind};
 use iolite_catalog::DEFAULT_ROWS;
@@ -250,6 +250,35 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
 
 /// At most how many rows of the only table have a rowid within the bounds that the conditions set. `None`: any number.
 fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
+    let Some((least, most)) = bounds(q, rt, params)? else { return Ok(None) };
+    if least.is_none() && most.is_none() {
+        return Ok(None);
+    }
+    // Where a bound is missing the tree ends.
+    let spec = &q.tables[0];
+    let mut tree = rt.btree(spec.db)?.cursor(spec.table.root.get(), TreeKind::Table, false)?;
+    let ends = |n: Option<i64>, found: bool, tree: &Cursor| n.or_else(|| found.then(|| tree.rowid()));
+    let found = least.is_none() && tree.first()?;
+    let least = ends(least, found, &tree);
+    let found = most.is_none() && tree.last()?;
+    let most = ends(most, found, &tree);
+    Ok(least.zip(most).map(|(a, b)| between(a, b)))
+}
+
+/// How many rowids lie between two, these included.
+fn between(least: i64, most: i64) -> f64 {
+    (most as f64 - least as f64 + 1.0).max(0.0)
+}
+
+/// Whether a range of rowids is so short that no table is worth being looked at for it.
+pub(crate) fn walks_few(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
+    let Some((Some(least), Some(most))) = bounds(q, rt, params)? else { return Ok(false) };
+    Ok(SEEK + between(least, most) * WALKED < BEGUN + FEW_LEAVES as f64 * SCANNED)
+}
+
+/// The bounds of a range of rowids that the only loop walks, where they are known. `None`: it walks none.
+#[allow(clippy::type_complexity)]
+fn bounds(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<(Option<i64>, Option<i64>)>> {
     if !q.loops.walks || q.tables[0].query.is_some() {
         return Ok(None);
     }
@@ -270,18 +299,7 @@ fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
             _ => {}
         }
     }
-    if least.is_none() && most.is_none() {
-        return Ok(None);
-    }
-    // Where a bound is missing the tree ends.
-    let spec = &q.tables[0];
-    let mut tree = rt.btree(spec.db)?.cursor(spec.table.root.get(), TreeKind::Table, false)?;
-    let ends = |n: Option<i64>, found: bool, tree: &Cursor| n.or_else(|| found.then(|| tree.rowid()));
-    let found = least.is_none() && tree.first()?;
-    let least = ends(least, found, &tree);
-    let found = most.is_none() && tree.last()?;
-    let most = ends(most, found, &tree);
-    Ok(least.zip(most).map(|(a, b)| (b as f64 - a as f64 + 1.0).max(0.0)))
+    Ok(Some((least, most)))
 }
 
 /// Whether rows that are sought by an index are better sought: unless a large share of the table is.

@@ -153,13 +153,14 @@ fn source(conn: &Rc<Inner>, compiled: Compiled, force: bool, number: u32) -> Sou
     let tables: Vec<At> = compiled.tables().into_iter().map(|(db, root, _)| (db, root)).collect();
     SourceFactory(Rc::new(move |host, given| {
         let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
-        if !force && large(&conn, &tables).is_none() {
-            return Ok(None);
-        }
         let wanted = given.first().map_or(-1, Value::to_int);
+        let params = given.get(1..).unwrap_or(&[]);
         let profile = conn.profile.borrow().is_some().then(Profile::default);
         let run = Run { conn: &conn, host, force, profile: profile.as_ref() };
-        let rows = match compiled.run(&run, given.get(1..).unwrap_or(&[]), wanted) {
+        if !force && (compiled.walks_few(&run, params) || large(&conn, &tables).is_none()) {
+            return Ok(None);
+        }
+        let rows = match compiled.run(&run, params, wanted) {
             Err(e) if !matches!(e.code().primary(), Code::Interrupt | Code::Nomem | Code::Full) => {
                 conn.column_errors.set(conn.column_errors.get() + 1);
                 // Loops answer: they need not come where pages are damaged. Anything else is a fault of the engine, which
