@@ -193,6 +193,8 @@ impl House {
         }
         t.leases.retain(|l| l.0.strong_count() > 0);
         t.leases.push((Arc::downgrade(lease), 0));
+        // Its time may be shorter than that for which the housekeeper rests.
+        self.bell.notify_all();
         true
     }
 
@@ -233,6 +235,8 @@ impl House {
                     }
                 }
                 ASLEEP.store(false, SeqCst);
+                // Those that joined meanwhile have times of their own.
+                continue;
             }
             // A lease is seen idle twice before it goes: half of its time apart.
             let nap = Duration::from_micros((shortest.min(2000) as u64 * 500).max(500));
@@ -265,6 +269,31 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(what());
+    }
+
+    #[test]
+    fn a_lease_that_comes_when_there_is_none_is_kept_for_its_time_alone() {
+        let file = FileId { device: 3, inode: u64::MAX - 1 };
+        for millis in [1, 3000] {
+            let counting = Arc::new(Counting::default());
+            let before = Lease::new(file, millis, counting.clone()).unwrap();
+            before.put(4);
+            if millis == 1 {
+                wait_until(|| counting.0.load(SeqCst) == 1);
+                before.clone().end();
+            }
+            // The housekeeper looks at what there is, and lies down.
+            std::thread::sleep(Duration::from_millis(100));
+            let other = Arc::new(Counting::default());
+            let lease = Lease::new(file, 2, other.clone()).unwrap();
+            lease.put(4);
+            let start = Instant::now();
+            wait_until(|| other.0.load(SeqCst) == 1);
+            assert!(start.elapsed() < Duration::from_millis(400), "{:?}", start.elapsed());
+            lease.end();
+            revoke_all(file);
+            before.end();
+        }
     }
 
     #[test]

@@ -384,10 +384,16 @@ impl Shared {
                 }
             }
             Part::Checkpoint(modes) => {
-                for m in modes {
-                    match c.execute_batch(&format!("PRAGMA wal_checkpoint({m})")) {
-                        Err(e) if !busy(&e) => return Err(format!("checkpoint {m}: {e:?}")),
-                        _ => {}
+                for &m in modes {
+                    match c.query(&format!("PRAGMA wal_checkpoint({m})"), &[]) {
+                        Err(e) if busy(&e) => {}
+                        Err(e) => return Err(format!("checkpoint {m}: {e:?}")),
+                        Ok(rows) => {
+                            let [stopped, log, copied] = [0, 1, 2].map(|i| rows[0][i].to_int());
+                            if m != "passive" && stopped == 0 && log != copied {
+                                return Err(format!("checkpoint {m}: {copied} of {log} frames, not busy"));
+                            }
+                        }
                     }
                 }
             }

@@ -118,14 +118,16 @@ impl Wal {
             }
         }
         let done = self.checkpoint_locked(db, effective, sync, busy, page_size, cached);
-        if wrote_lock {
-            self.end_write(db);
-        }
-        match done {
+        // Once the write lock is given back, another log may stand there, of which nothing was copied.
+        let result = match done {
             Ok(finished) => Ok(self.result(blocked || !finished)),
             Err(e) if e.code() == Code::Busy => Ok(self.result(true)),
             Err(e) => Err(e),
+        };
+        if wrote_lock {
+            self.end_write(db);
         }
+        result
     }
 
     fn result(&self, busy: bool) -> CheckpointResult {
