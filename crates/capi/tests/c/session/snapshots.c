@@ -104,7 +104,8 @@ int main(int argc, char **argv) {
   look(r, "of a former log", s[2]);
   run(r, "COMMIT; BEGIN");
   s[4] = take(r, "of the new log");
-  printf("newer %d\n", sign(sqlite3_snapshot_cmp(s[4], s[2])));
+  /* Which of two logs is the newer is told by one byte of a random number: wrongly once in 256 times. */
+  printf("of two logs %d\n", sqlite3_snapshot_cmp(s[4], s[2]) != 0);
   printf("recover while reading: %d\n", sqlite3_snapshot_recover(r, "main"));
   run(r, "COMMIT");
   printf("recover: %d\n", sqlite3_snapshot_recover(r, "main"));
