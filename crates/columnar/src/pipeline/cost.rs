@@ -101,9 +101,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
                 e.rest *= leaves * look_at_leaves(&store, &bt, &state, &[])?.0 / DEFAULT_ROWS;
             }
         }
-        let soon = q.slots.iter().zip(crate::pipeline::single::early(q)).filter(|s| s.1).map(|s| s.0);
-        let own = soon.chain(&q.order_slots).filter(|s| s.table == t);
-        let keys: Vec<ColKey> = own.map(|s| s.key()).collect();
+        let keys = early_columns(q, t);
         // Of a join, what is counted for its hash tables is more than that.
         if q.tables.len() == 1 {
             e.look += match q.loops.passes {
@@ -137,6 +135,17 @@ fn rows_known(state: &TableState) -> f64 {
     state.segments.iter().filter_map(|s| s.rows.get()).map(|r| r.len()).sum::<usize>() as f64
 }
 
+/// The columns of a table that are wanted for all of its rows.
+fn early_columns(q: &Query, t: usize) -> Vec<ColKey> {
+    let soon = q.slots.iter().zip(crate::pipeline::single::early(q)).filter(|s| s.1).map(|s| s.0);
+    soon.chain(&q.order_slots).filter(|s| s.table == t).map(|s| s.key()).collect()
+}
+
+/// Nanoseconds for decoding so many columns of so many leaves, whatever their texts are.
+fn decoding_at_least(leaves: f64, missing: usize) -> f64 {
+    if missing == 0 { 0.0 } else { leaves * (DECODE.0 + DECODE.1 * missing as f64) }
+}
+
 /// Nanoseconds for decoding those columns of a table that are not there.
 fn decoding(q: &Query, t: usize, keys: &[ColKey], at: (&Store, &Btree, &TableState)) -> Result<f64> {
     let (store, bt, state) = at;
@@ -147,7 +156,7 @@ fn decoding(q: &Query, t: usize, keys: &[ColKey], at: (&Store, &Btree, &TableSta
     let leaves = state.leaves() as f64;
     let texts: Vec<ColKey> =
         own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).collect();
-    let mut all = leaves * (DECODE.0 + DECODE.1 * missing as f64);
+    let mut all = decoding_at_least(leaves, missing);
     if !texts.is_empty() {
         let (rows, new) = look_at_leaves(store, bt, state, &texts)?;
         all += leaves * rows * (texts.len() as f64 * DECODE_TEXT.0 + new * DECODE_TEXT.1);
@@ -371,14 +380,22 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
     if q.loops.seeks && !q.loops.passes {
         return better_sought(q, rt, params, name);
     }
-    let (mut e, keep) = estimate(q, rt)?;
+    let mut walked = None;
     if let Some(n) = most_rows(q, rt, params)? {
         let spec = &q.tables[0];
         let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
-        let scanned = state.leaves() as f64 * SCANNED * q.slots.len().max(1) as f64;
-        if SEEK + n * WALKED < e.decode + scanned {
+        let leaves = state.leaves() as f64;
+        let scanned = leaves * SCANNED * q.slots.len().max(1) as f64;
+        let walk = SEEK + n * WALKED;
+        // Looking at leaves for their texts may take longer than the range does.
+        if walk < decoding_at_least(leaves, state.missing(&early_columns(q, 0))) + scanned {
             return Ok(true);
         }
+        walked = Some((walk, scanned));
+    }
+    let (mut e, keep) = estimate(q, rt)?;
+    if walked.is_some_and(|(walk, scanned)| walk < e.decode + scanned) {
+        return Ok(true);
     }
     if e.scan + e.rest < e.build + e.look + BEGUN {
         return Ok(true);

@@ -111,6 +111,26 @@ fn columns_may_have_the_names_of_the_rowid() {
 }
 
 #[test]
+fn an_index_that_is_named_finds_the_rows_and_is_not_scanned_for_them() {
+    let c = with(
+        "CREATE TABLE t(a, b); CREATE INDEX i ON t(b); INSERT INTO t VALUES (1, 5), (2, 6), (3, 5); \
+         ATTACH ':memory:' AS m; CREATE TABLE m.t(a); INSERT INTO m.t VALUES (7), (8); PRAGMA writable_schema = on;",
+    );
+    let plan = c.query("EXPLAIN QUERY PLAN DELETE FROM t INDEXED BY i WHERE b = 5 LIMIT 1", &[]).unwrap();
+    assert_eq!(plan[0][3].to_string_lossy(), "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)");
+    let script = [
+        "DELETE FROM t INDEXED BY i WHERE b = 5 LIMIT 1",
+        "UPDATE t NOT INDEXED SET a = a + 10 WHERE b = 5 LIMIT 1",
+        "SELECT a FROM main.t ORDER BY a",
+        "WITH t AS (SELECT 99 AS x) DELETE FROM m.t ORDER BY a DESC LIMIT 1",
+        "SELECT a FROM m.t",
+        "UPDATE sqlite_schema SET sql = sql LIMIT 1",
+        "SELECT changes()",
+    ];
+    assert_eq!(lines(&c, &script), ["2", "13", "7", "1"]);
+}
+
+#[test]
 fn bounds_that_make_no_sense_are_refused() {
     let c = with(NUMBERS);
     let script = [

@@ -50,9 +50,11 @@ impl Clauses<'_> {
 
     /// What tells the table's rows apart, by names that hold inside the query and outside.
     fn key(&self, table: &Table) -> Result<Vec<A>> {
+        // Beside other tables a column's name alone may mean several.
+        let qualifier = self.from.map(|_| Box::new(self.alias.unwrap_or(&self.table.name).clone()));
         let named = |text: &str| A::Column {
             schema: None,
-            table: Some(Box::new(self.alias.unwrap_or(&self.table.name).clone())),
+            table: qualifier.clone(),
             column: ast::Name { text: text.into(), quote: Quote::Bracket, span: self.span() },
         };
         if let Some(pk) = table.primary_index().filter(|_| !table.has_rowid()) {
@@ -119,6 +121,8 @@ impl Binder<'_> {
             core.sources[0].kind = SourceKind::Subquery(Box::new(FromQuery::plain(select)));
             return Ok(());
         }
+        // INDEXED BY is about finding the keys.
+        core.sources[0].indexed = ast::Indexed::Any;
         self.conditions(&c.within(target)?, None, &mut core.filter)
     }
 }

@@ -44,6 +44,23 @@ pub struct Target {
 }
 
 impl Target {
+    /// A table that has no trees of its own: a view's stand-in, or a virtual table.
+    pub(super) fn without_trees(db: usize, table: Rc<Table>, id: TableId) -> Target {
+        Target {
+            db,
+            table,
+            id,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            generated: Vec::new(),
+            defaults: Vec::new(),
+            binding: None,
+            keys: Keys::default(),
+            virtual_table: None,
+            calls_out: false,
+        }
+    }
+
     /// Whether its rows are in trees of a database: it is no view and no virtual table.
     pub fn is_stored(&self) -> bool {
         !self.table.is_view() && self.virtual_table.is_none()
@@ -335,20 +352,7 @@ impl Binder<'_> {
                 // A stand-in table with the view's columns, so that names and triggers find them.
                 let stand_in = view_stand_in(&table, &query, &columns);
                 let id = self.new_table();
-                let target = Target {
-                    db,
-                    table: Rc::new(stand_in),
-                    id,
-                    indexes: Vec::new(),
-                    checks: Vec::new(),
-                    generated: Vec::new(),
-                    defaults: Vec::new(),
-                    binding: None,
-                    keys: Keys::default(),
-                    virtual_table: None,
-                    calls_out: false,
-                };
-                Ok((target, Some(query)))
+                Ok((Target::without_trees(db, Rc::new(stand_in), id), Some(query)))
             }
             TableKind::Virtual { .. } => {
                 let c = self.env.connector.connect(db, &table)?;

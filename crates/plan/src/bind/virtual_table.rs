@@ -84,19 +84,8 @@ impl Binder<'_> {
         self.databases |= 1 << db;
         let id = self.new_table();
         self.virtual_tables.push((id, c.vtab.clone()));
-        Ok(Target {
-            db,
-            table: c.table.clone(),
-            id,
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            generated: Vec::new(),
-            defaults: Vec::new(),
-            binding: None,
-            keys: Keys::default(),
-            virtual_table: Some(c),
-            calls_out: false,
-        })
+        let table = c.table.clone();
+        Ok(Target { virtual_table: Some(c), ..Target::without_trees(db, table, id) })
     }
 
     /// Binds what table-valued functions are called with and FROM alone could not: as WHERE would.
