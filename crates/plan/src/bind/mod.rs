@@ -6,6 +6,7 @@
 
 mod authorize;
 mod bounded;
+mod call;
 mod change;
 mod expr;
 mod foreign_keys;
