@@ -359,7 +359,7 @@ impl Accesses<'_> {
                     _ => continue,
                 };
                 let one_row = matches!(eq, EqTerm::Eq { .. });
-                let mut c = self.scan(i, count, count * (cost::seek(rows) * 0.5 + 1.0));
+                let mut c = self.scan(i, count, count * (cost::seek(rows) + cost::TABLE_ROW));
                 c.needs = f.needs;
                 c.access = Access::RowidEq { eq, reverse: false };
                 if !matches!(&f.op, Op::InSelect(s, _) if s.lhs.len() > 1) {
