@@ -20,3 +20,4 @@ pub mod rng;
 pub mod script;
 pub mod searches;
 pub mod state;
+mod text;

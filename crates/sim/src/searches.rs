@@ -7,7 +7,7 @@
 //! distance that a scan tells.
 
 use crate::rng::digest;
-use crate::state::cell;
+use crate::text::cell;
 use iolite::engine::{Connection, Value};
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,8 +1,8 @@
 //! What a database contains, as text: the measure by which states are compared.
 
 use crate::image::Files;
-use crate::rng::digest;
 use crate::searches;
+use crate::text::cell;
 use iolite::engine::{Connection, OpenFlags, Value};
 use iolite_os::{MemoryVfs, Vfs};
 use std::path::Path;
@@ -14,18 +14,6 @@ pub const MAIN: &str = "main.db";
 pub const AUX: &str = "aux.db";
 /// All that may be attached: name and file.
 pub const OTHERS: [(&str, &str); 2] = [("aux", AUX), ("third", "third.db")];
-
-/// Appends a value as contents show it.
-pub(crate) fn cell(v: &Value, out: &mut String) {
-    use std::fmt::Write;
-    let _ = match v {
-        Value::Null => write!(out, "|null"),
-        Value::Int(n) => write!(out, "|{n}"),
-        Value::Real(r) => write!(out, "|{r:?}"),
-        Value::Text(b, _) if b.len() <= 24 => write!(out, "|{}", String::from_utf8_lossy(b)),
-        Value::Blob(b, _) | Value::Text(b, _) => write!(out, "|{}:{:x}", b.len(), digest(0, b)),
-    };
-}
 
 /// Asks a database; both engines can be asked.
 type Ask<'a> = &'a dyn Fn(&str) -> Result<Vec<Vec<Value>>, String>;

@@ -402,7 +402,9 @@ impl Run<'_> {
             Ok(())
         });
         let take = |b: &Batch<'_>, s: &JoinScope<'_>| (sink.borrow_mut())(b, s);
-        let extra = Extra { since: self.extra.since, restrict, sink: Some(&take), made: &[] };
+        let read = nested.keys.iter().copied().chain(nested.other.map(|(_, slot)| slot));
+        let reads = read.fold(0, |m, slot| m | 1 << nested.query.slots[slot].table);
+        let extra = Extra { since: self.extra.since, restrict, sink: Some(&take), reads, made: &[] };
         if (self.run_query)(&nested.query, self.rt, self.params, -1, &extra)?.is_none() {
             return Ok(None);
         }
@@ -420,7 +422,7 @@ impl Run<'_> {
         eval: &Eval<'_>,
     ) -> Result<Option<ByKey>> {
         let q = &nested.query;
-        let extra = Extra { since: self.extra.since, restrict, sink: None, made: &[] };
+        let extra = Extra { since: self.extra.since, restrict, ..Extra::default() };
         let Some(mut rows) = (self.run_query)(q, self.rt, self.params, -1, &extra)? else { return Ok(None) };
         let mut empty = q.empty.clone().ok_or(Code::Internal)?;
         empty.bind(self.params, &[], eval)?;

@@ -547,7 +547,7 @@ impl Run<'_> {
     /// Which inner tables are looked at behind the join.
     pub(crate) fn needed(&self, d: &JoinPlan) -> u64 {
         let q = self.q;
-        let mut mask = d.keep | q.bare.iter().fold(0, |m, s| m | 1 << q.slots[*s].table);
+        let mut mask = d.keep | self.extra.reads | q.bare.iter().fold(0, |m, s| m | 1 << q.slots[*s].table);
         let all = d
             .rest
             .iter()

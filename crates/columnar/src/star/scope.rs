@@ -45,6 +45,8 @@ pub(crate) struct Extra<'e> {
     /// Takes joined rows in the place of the result, in any order.
     #[allow(clippy::type_complexity)]
     pub sink: Option<&'e dyn Fn(&Batch<'_>, &JoinScope<'_>) -> Result<()>>,
+    /// The tables whose columns it reads.
+    pub reads: u64,
 }
 
 /// A run of the star path with one table scanned.
