@@ -50,6 +50,14 @@ impl Expr {
         }
     }
 
+    /// The result of an aggregate or window function of these arguments: a `COLLATE` inside of them counts for it.
+    pub(crate) fn of_arguments(self, args: &[Expr]) -> Expr {
+        match args.iter().find_map(Expr::explicit_collation) {
+            Some(c) => Expr::Collate(Box::new(self), c),
+            None => self,
+        }
+    }
+
     /// A `COLLATE` inside an operand counts for the whole operator.
     fn explicit_collation(&self) -> Option<Collation> {
         match self {
