@@ -44,3 +44,18 @@ create view x as select +a as f0 from w;
 select (select x.f0) f1 from x except select b from w order by 1 limit 5;
 select (select s.f0 + 1) f1 from x s join x y on s.f0 = y.f0 union select b from w order by 1 desc;
 select exists(select 1 from w where w.b = x.f0) f1, f0 from x union all select 7, b from w order by 1, 2;
+CREATE TABLE rtrimmed(c VARCHAR COLLATE RTRIM, d);
+INSERT INTO rtrimmed VALUES (1, 1), ('2 ', 2), (2.5, '3');
+SELECT * FROM (SELECT c FROM rtrimmed UNION SELECT 1.0) WHERE c > 1.0e300;
+SELECT * FROM (SELECT c, d FROM rtrimmed UNION SELECT 1.0, '4') WHERE d > 2;
+SELECT * FROM (SELECT c, d FROM rtrimmed EXCEPT SELECT 1.0, 'x') WHERE c = 1;
+SELECT * FROM (SELECT c FROM rtrimmed UNION ALL SELECT 1.0) WHERE c > 1.0e300;
+-- Groups over a compound: what is asked of them is not asked of its rows.
+CREATE TABLE ints(i INT);
+INSERT INTO ints VALUES (1), (12);
+SELECT * FROM (SELECT x, count(*) FROM (SELECT i AS x FROM ints UNION ALL SELECT c FROM rtrimmed) GROUP BY x) WHERE '1' IS NOT x;
+SELECT * FROM (SELECT x, count(*) FROM (SELECT i AS x FROM ints UNION ALL SELECT c FROM rtrimmed) GROUP BY x) WHERE 10 < x;
+SELECT x FROM (SELECT (SELECT i) AS x FROM ints UNION ALL SELECT c FROM rtrimmed) WHERE x > '2';
+SELECT x FROM (SELECT c AS x FROM rtrimmed UNION ALL SELECT (SELECT i) FROM ints) WHERE x > '2';
+SELECT x FROM (SELECT c AS x FROM rtrimmed UNION ALL SELECT i FROM ints) WHERE CASE x WHEN 1 THEN 1 WHEN '12' THEN 1 END;
+SELECT x FROM (SELECT i AS x FROM ints UNION ALL SELECT c FROM rtrimmed) WHERE CASE x WHEN '1' THEN 1 WHEN 12 THEN 1 END;
