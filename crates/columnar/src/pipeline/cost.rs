@@ -19,7 +19,7 @@ use crate::expr::columns::Columns;
 use crate::expr::{Eval, Ex};
 use crate::query::loops::SEEK;
 use crate::query::tables_of;
-use crate::query::{Cond, NestedKind, Query};
+use crate::query::{Cond, InFrom, NestedKind, Query};
 use crate::runtime::Runtime;
 use crate::store::chunk::{Chunk, Dict, Field};
 use crate::store::decode::{self, ColKey, Wanted};
@@ -28,6 +28,7 @@ use iolite_base::Result;
 use iolite_btree::{Btree, Cursor, TreeKind};
 use iolite_catalog::DEFAULT_ROWS;
 use iolite_plan::bound::CmpOp;
+use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ const READ: f64 = 1_500.0;
 const EACH: f64 = 1.5;
 /// For a row of which the different ones are wanted in the order of an index.
 const ORDERED: f64 = 140.0;
+/// For a row of which the columns of an index are brought into the index's order.
+const SORTED: f64 = 60.0;
 /// For a row that goes to a group in columns.
 const GROUPED: f64 = 60.0;
 /// For a row of a table that a join makes a hash table of, where its values are new; 20 where they have codes.
@@ -357,6 +360,25 @@ fn is_small(q: &Query, rt: &dyn Runtime) -> Result<bool> {
     Ok(true)
 }
 
+/// Whether an arm gives all rows of a table as they are, in the order of an index by which columns would have to sort them.
+fn sorts_all(arm: &Query) -> bool {
+    let all = arm.conds.is_empty() && arm.grouping == Grouping::None && arm.distinct.is_none();
+    all && arm.order.is_empty() && !arm.in_order && arm.loops.scans && arm.tables[0].query.is_none()
+}
+
+/// Whether loops that stop at a query's LIMIT are done before columns have been looked at: the first of its arms gives
+/// all rows of a table.
+fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
+    let (arm, Some(last)) = (&from.arms[0], from.last(params)) else { return Ok(false) };
+    let [spec] = &arm.tables[..] else { return Ok(false) };
+    if !sorts_all(arm) {
+        return Ok(false);
+    }
+    let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+    let rows = rows_known(&state).max(state.leaves() as f64);
+    Ok(last * WALKED < rows * SORTED)
+}
+
 /// Whether the arm, named `name`, is to be left to rows this time.
 pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
     if q.loops.streams && q.limited && q.order.is_empty() {
@@ -365,10 +387,15 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
     if let [table] = &q.tables[..]
         && let Some(from) = &table.query
     {
+        if stops_early(from, rt, params)? {
+            return Ok(true);
+        }
         // What is done with its rows takes no longer than in rows. An arm that reads little is no reason against the others.
         let mut large = false;
+        // All that is done with rows that have to be sorted is to add them up.
+        let adds = q.grouping == Grouping::All && from.limit.is_none();
         for arm in &from.arms {
-            let rows = better_in_rows(arm, rt, params, name)?;
+            let rows = better_in_rows(arm, rt, params, name)? || adds && sorts_all(arm);
             let little = rows && from.arms.len() > 1 && is_small(arm, rt)?;
             if rows && !little {
                 return Ok(true);

@@ -27,7 +27,7 @@ pub fn push_down(core: &mut Core) {
         // Of the right side of an outer join, only its own ON says which rows come.
         let place = |f: &Filter| if left { f.on == Some(id) } else { f.on.is_none() };
         let several = q.select.cores.len() > 1;
-        let form = |e: &Expr| simple(e) || several && movable(e);
+        let form = |e: &Expr| simple(e, &is_side) || several && movable(e);
         let asks = |f: &&Filter| place(f) && form(&f.expr) && only_about(&f.expr, id);
         let terms: Vec<Expr> = core.filter.iter().filter(asks).map(|f| f.expr.clone()).collect();
         let SourceKind::Subquery(q) = &mut core.sources[i].kind else { continue };
@@ -50,16 +50,29 @@ fn open(q: &FromQuery) -> bool {
 }
 
 /// Comparisons of columns and constants, and what AND, OR and NOT make of them.
-fn simple(e: &Expr) -> bool {
-    let side = |e: &Expr| matches!(e.without_collate(), Expr::Column(_) | Expr::Const(_) | Expr::Param(_));
+fn simple(e: &Expr, side: &dyn Fn(&Expr) -> bool) -> bool {
     match e {
         Expr::Compare(c) => side(&c.lhs) && side(&c.rhs),
         Expr::Between { lo, hi } => [lo, hi].iter().all(|c| side(&c.lhs) && side(&c.rhs)),
         Expr::InList(l) => side(&l.lhs) && l.list.iter().all(side),
         Expr::IsNull(a) | Expr::NotNull(a) => side(a),
-        Expr::Not(a) => simple(a),
-        Expr::And(a, b) | Expr::Or(a, b) => simple(a) && simple(b),
+        Expr::Not(a) => simple(a, side),
+        Expr::And(a, b) | Expr::Or(a, b) => simple(a, side) && simple(b, side),
         _ => false,
+    }
+}
+
+fn is_side(e: &Expr) -> bool {
+    matches!(e.without_collate(), Expr::Column(_) | Expr::Const(_) | Expr::Param(_))
+}
+
+/// What arithmetic makes of columns and constants: computed twice it costs less than a row that is passed on. Of values that
+/// are equal it may make different ones.
+fn is_computed(e: &Expr) -> bool {
+    match e {
+        Expr::Binary(_, a, b) => is_computed(a) && is_computed(b),
+        Expr::Neg(a) | Expr::Plus(a) | Expr::BitNot(a) => is_computed(a),
+        other => is_side(other),
     }
 }
 
@@ -91,7 +104,10 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
     let differ = differ(arms, &columns);
     // SQLite leaves it outside then, where it compares in one way.
     let apart = sets && differ && !arms.iter().all(all_binary);
-    let pays = !apart && simple(term) && arms.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets, term)));
+    let plain = |arm: &Core| !arm.aggregate && !arm.distinct && arm.windows.is_empty();
+    let all_rows = !sets && arms.len() > 1 && arms.iter().all(plain);
+    let worth = simple(term, &is_side) || all_rows && simple(term, &is_computed);
+    let pays = !apart && worth && arms.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets, term)));
     let shows = || differ && arms.iter().all(|arm| columns.iter().all(|&k| follows(arm, k, sets)));
     if !pays && !shows() {
         return;
