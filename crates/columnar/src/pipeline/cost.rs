@@ -216,24 +216,44 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
     let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
     let state = store.table(&bt, spec.table.root.get())?;
     let leaves = state.leaves();
+    let (conds, share) = of_first(q, conds, rt, params)?;
+    if conds.is_empty() || spec.left || leaves < SAMPLED_LEAVES * 4 {
+        return Ok(None);
+    }
+    let Some(passed) = passing(q, &conds, rt, (&store, &bt, &state))? else { return Ok(None) };
+    let each = leaves as f64 / SAMPLED_LEAVES as f64;
+    Ok(Some((passed as f64 + 0.5) * share * each))
+}
+
+/// The conditions on the first table alone that can be tested now, and what the others are guessed to let through.
+fn of_first(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> Result<(Vec<Ex>, f64)> {
     let eval = Eval::new(rt.host());
-    let (given, mut conds, mut share) = (conds, Vec::new(), 1.0);
-    for c in given.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
+    let (mut out, mut share) = (Vec::new(), 1.0);
+    for c in conds.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
         if has_query(q, &c.ex) {
             share *= BY_QUERY;
         } else if !c.ex.is_correlated() {
             let mut ex = c.ex.clone();
             ex.bind(params, &[], &eval)?;
-            conds.push(ex);
+            out.push(ex);
         }
     }
-    if conds.is_empty() || spec.left || leaves < SAMPLED_LEAVES * 4 {
-        return Ok(None);
-    }
+    Ok((out, share))
+}
+
+/// How many rows of some leaves of the first table satisfy conditions. `None`: one is an error there; whether the statement meets it
+/// is for the run to say.
+fn passing(
+    q: &Query,
+    conds: &[Ex],
+    rt: &dyn Runtime,
+    (store, bt, state): (&Store, &Btree, &TableState),
+) -> Result<Option<usize>> {
+    let eval = Eval::new(rt.host());
     let some = state.some_leaves(SAMPLED_LEAVES);
     let mut of = vec![None; q.slots.len()];
     let mut wanted: Vec<Wanted<'_>> = Vec::new();
-    for e in &conds {
+    for e in conds {
         e.slots(&mut |s| {
             if of[s].is_none() {
                 of[s] = Some(wanted.len());
@@ -242,22 +262,39 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
         });
     }
     let mut dicts: Vec<_> = wanted.iter().map(|_| Default::default()).collect();
-    let built = decode::build(&bt, store.seed(), &some, &wanted, &mut dicts, 0, &mut Default::default())?;
+    let built = decode::build(bt, store.seed(), &some, &wanted, &mut dicts, 0, &mut Default::default())?;
     let rows = built.rows.len();
     let cols = built.chunks.into_iter().map(Arc::new).collect();
     let dicts = dicts.into_iter().map(Arc::new).collect();
     let cols = Columns::new(Loaded { parts: vec![Part { start: 0, rows, cols, away: false }], dicts, rows });
     let mut passed = 0;
     'rows: for i in 0..rows {
-        for e in &conds {
-            if !eval.holds(e, &cols.row(&cols.loaded.parts[0], i, &of))? {
-                continue 'rows;
+        for e in conds {
+            match eval.holds(e, &cols.row(&cols.loaded.parts[0], i, &of)) {
+                Ok(true) => {}
+                Ok(false) => continue 'rows,
+                Err(e) if super::is_of_values(&e) => return Ok(None),
+                Err(e) => return Err(e),
             }
         }
         passed += 1;
     }
-    let each = leaves as f64 / SAMPLED_LEAVES as f64;
-    Ok(Some((passed as f64 + 0.5) * share * each))
+    Ok(Some(passed))
+}
+
+/// Whether a small first table has no row for the loops around a query in FROM: they end before they store its rows.
+fn begins_empty(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
+    let [first, others @ ..] = &q.tables[..] else { return Ok(false) };
+    if first.query.is_some() || first.left || !others.iter().any(|t| t.query.is_some()) {
+        return Ok(false);
+    }
+    let (store, bt) = (rt.store(first.db)?, rt.btree(first.db)?);
+    let state = store.table(&bt, first.table.root.get())?;
+    if state.leaves() > SAMPLED_LEAVES {
+        return Ok(false);
+    }
+    let (conds, _) = of_first(q, &q.conds, rt, params)?;
+    Ok(passing(q, &conds, rt, (&store, &bt, &state))? == Some(0))
 }
 
 /// At most how many rows of the only table have a rowid within the bounds that the conditions set. `None`: any number.
@@ -406,6 +443,9 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
     }
     if q.loops.seeks && !q.loops.passes {
         return better_sought(q, rt, params, name);
+    }
+    if begins_empty(q, rt, params)? {
+        return Ok(true);
     }
     let mut walked = None;
     if let Some(n) = most_rows(q, rt, params)? {
