@@ -46,7 +46,7 @@ fn open(q: &FromQuery) -> bool {
         && q.outer.is_empty()
         && q.select.limit.is_none()
         && q.select.offset.is_none()
-        && q.select.cores.iter().all(|c| c.values.is_empty() && (!c.aggregate || c.windows.is_empty()))
+        && q.select.cores.iter().all(|c| c.values.len() < 2 && (!c.aggregate || c.windows.is_empty()))
 }
 
 /// Comparisons of columns and constants, and what AND, OR and NOT make of them.
@@ -113,6 +113,8 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
         return;
     }
     for arm in select.cores.iter_mut() {
+        // One row of VALUES is a SELECT without FROM, which a condition can leave out.
+        arm.values.clear();
         let mut expr = term.clone();
         let results = &arm.result;
         replace_in_expr(&mut expr, &|c| {
