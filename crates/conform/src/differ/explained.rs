@@ -159,7 +159,8 @@ fn equal_values(a: &str, b: &str) -> bool {
 /// Whether the last statement filters a query in FROM, of its own or a view, that has UNION ALL and such a join.
 fn filters_arms_with_outer_joins(script: &[Stmt]) -> bool {
     let Some((last, before)) = script.split_last() else { return false };
-    let arms = |s: &str| s.contains(" UNION ALL ") && [" RIGHT JOIN ", " FULL "].iter().any(|w| s.contains(w));
+    let arms =
+        |s: &str| s.contains(" UNION ALL ") && [" RIGHT JOIN ", " FULL "].iter().any(|w| s.contains(w));
     let view = |s: &&Stmt| s.kind == "create view" && s.sql.contains(" UNION ALL ");
     let mut all = last.sql.clone();
     before.iter().filter(view).for_each(|s| all += &s.sql);

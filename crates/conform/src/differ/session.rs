@@ -158,7 +158,8 @@ fn misnamed(sql: &str, rng: &mut Rng) -> String {
 }
 
 fn takes_parameters(kind: &str) -> bool {
-    let kinds = ["select", "lookup", "compound", "nested", "with", "insert", "replace", "upsert", "update", "delete"];
+    let kinds =
+        ["select", "lookup", "compound", "nested", "with", "insert", "replace", "upsert", "update", "delete"];
     kinds.iter().any(|k| kind.starts_with(k))
 }
 

@@ -151,7 +151,9 @@ fn is_mixed(s: &Source) -> bool {
 /// Whether a condition can be asked of other columns than it was made for: it has no queries, and nothing that belongs to its place.
 fn movable(e: &Expr) -> bool {
     !e.any(&mut |x| match x {
-        Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Agg(..) | Expr::IfNotNullRow(..) => true,
+        Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Agg(..) | Expr::IfNotNullRow(..) => {
+            true
+        }
         other => is_fixed(other),
     })
 }
@@ -214,8 +216,7 @@ fn fits(arm: &Core, k: usize, sets: bool, term: &Expr) -> bool {
         Expr::IfNotNullRow(..) | Expr::Raise(..) => true,
         _ => false,
     });
-    let binary =
-        |e: &Expr| e.collation().is_none_or(|c| c.0.is_binary() || compares_by(term, &c.0));
+    let binary = |e: &Expr| e.collation().is_none_or(|c| c.0.is_binary() || compares_by(term, &c.0));
     let merged = sets || arm.distinct || arm.aggregate || !arm.windows.is_empty();
     if costly || merged && !binary(e) {
         return false;
