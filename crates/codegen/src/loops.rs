@@ -38,6 +38,8 @@ pub(crate) struct Prepared {
     pub own_rows_only: bool,
     /// Of a RIGHT JOIN: the set of rows that have found a match.
     pub matched: Option<i32>,
+    /// The rows of its query are stored when the loop begins for the first time: there may be no row around it.
+    stored_late: bool,
 }
 
 /// One open loop.
@@ -161,9 +163,10 @@ impl Codegen<'_> {
             self.jump_unless(e, end, true)?;
         }
         let mut out = Loops { levels: Few::with_capacity(levels.len()), end };
+        let outer_rows = levels.iter().any(|l| l.source.join.right);
         for (depth, l) in levels.iter().enumerate() {
             let mut o = Open::plain(self);
-            o.prepared = self.prepare(l)?;
+            o.prepared = self.prepare(l, depth > 0 && !outer_rows)?;
             if l.source.join.right && depth > 0 {
                 o.prepared.matched = Some(self.open_matched(l)?);
             }
@@ -355,8 +358,8 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// Opens cursors, stores queries: everything done once before the loops.
-    fn prepare(&mut self, l: &Level) -> Result<Prepared> {
+    /// Opens cursors, stores queries unless that may be done `late`: everything done once before the loops.
+    fn prepare(&mut self, l: &Level, late: bool) -> Result<Prepared> {
         let id = l.source.id;
         Ok(match &l.source.kind {
             SourceKind::Table { db, table } => {
@@ -396,14 +399,14 @@ impl Codegen<'_> {
                         ..Prepared::default()
                     });
                 }
-                let cursor = self.materialize(q)?;
-                if !matches!(l.access, Access::Auto { .. }) {
-                    self.places.insert(id, Place::Fields { cursor, offset: 0 });
-                    return Ok(Prepared { table_cursor: Some(cursor), ..Prepared::default() });
+                let cursor = self.b.cursor();
+                let stored_late = late && !q.correlated;
+                if !stored_late {
+                    self.materialize(q, cursor)?;
                 }
                 self.places.insert(id, Place::Fields { cursor, offset: 0 });
-                let index_cursor = Some(self.b.cursor());
-                Prepared { table_cursor: Some(cursor), index_cursor, ..Prepared::default() }
+                let index_cursor = matches!(l.access, Access::Auto { .. }).then(|| self.b.cursor());
+                Prepared { table_cursor: Some(cursor), index_cursor, stored_late, ..Prepared::default() }
             }
             SourceKind::Working(w) => {
                 let place = self.places.get(*w).cloned().ok_or_else(|| internal("no working table"))?;
@@ -502,17 +505,15 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// Stores a query's rows in a transient table; answers its cursor.
-    fn materialize(&mut self, q: &FromPlan) -> Result<i32> {
+    /// Stores a query's rows in a transient table.
+    fn materialize(&mut self, q: &FromPlan, cursor: i32) -> Result<()> {
         let once = !q.correlated;
         if once && let Some(c) = q.cte.and_then(|n| self.ctes.get(n).copied()) {
-            let cursor = self.b.cursor();
             // The place where it was first wanted may not have been reached.
             self.b.emit(Opcode::Gosub, c.return_reg, c.address, 0);
             self.b.emit(Opcode::OpenDup, cursor, c.first, 0);
-            return Ok(cursor);
+            return Ok(());
         }
-        let cursor = self.b.cursor();
         let width = q.select.columns.len();
         let shared = if once { q.cte } else { None };
         let mut over = None;
@@ -538,7 +539,7 @@ impl Codegen<'_> {
             self.b.jump_here(over);
             self.ctes.insert(n, crate::context::Subroutine { address, return_reg, first: cursor });
         }
-        Ok(cursor)
+        Ok(())
     }
 
     fn coroutine(&mut self, q: &FromPlan, yield_reg: i32, first: i32) -> Result<()> {
@@ -579,6 +580,11 @@ impl Codegen<'_> {
         };
         if let Some((_, first, n)) = p.coroutine {
             o.null_registers = Some((first, n));
+        }
+        if let (true, Some(q), Some(cursor)) = (p.stored_late, l.query.as_deref(), p.table_cursor) {
+            let once = self.b.emit(Opcode::Once, 0, 0, 0);
+            self.materialize(q, cursor)?;
+            self.b.jump_here(once);
         }
         self.begin(l, Role::Loop);
         o.line = self.present_line();

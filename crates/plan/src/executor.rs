@@ -119,7 +119,8 @@ impl Choice<'_> {
                 self.block(core, order, limited)
             }
             several => {
-                let limited = limited && q.merge.is_none() && q.order_by.is_empty();
+                // Arms that are merged give their rows one by one; what is sorted behind them wants all.
+                let limited = limited && (q.merge.is_some() || q.order_by.is_empty());
                 several.iter().enumerate().try_for_each(|(k, c)| self.block(c, q.arm_order(k), limited))
             }
         }

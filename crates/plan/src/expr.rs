@@ -50,6 +50,14 @@ impl Expr {
         }
     }
 
+    /// The result of an aggregate or window function of these arguments: a `COLLATE` inside of them counts for it.
+    pub(crate) fn of_arguments(self, args: &[Expr]) -> Expr {
+        match args.iter().find_map(Expr::explicit_collation) {
+            Some(c) => Expr::Collate(Box::new(self), c),
+            None => self,
+        }
+    }
+
     /// A `COLLATE` inside an operand counts for the whole operator.
     fn explicit_collation(&self) -> Option<Collation> {
         match self {
@@ -291,6 +299,7 @@ impl Expr {
             Binary(op, ..) => *op == BinOp::Concat,
             Compare(_) | RowOrder(_) | And(..) | Or(..) | IsNull(_) | NotNull(_) | IsTruth { .. } => false,
             Between { .. } | InList(_) | Case { .. } | CaseBase(..) | Collate(..) | NoSubtype(_) => false,
+            Subquery(q, _) | Exists(q) => !query_cannot_fail(&q.select),
             _ => true,
         })
     }
@@ -498,4 +507,22 @@ pub fn comparison_collation(a: &Expr, b: &Expr, default: &Collation) -> Collatio
 /// Whether a nested query is evaluated in it.
 pub fn has_subquery(e: &Expr) -> bool {
     e.any(&mut |x| matches!(x, Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_)))
+}
+
+/// Whether a query over stored tables is no error, whatever there is: it computes what cannot fail, and counts or compares rows.
+fn query_cannot_fail(q: &Select) -> bool {
+    let stored = |s: &Source| match &s.kind {
+        SourceKind::Table { table, .. } => table.columns.iter().all(|c| c.generated.is_none()),
+        _ => false,
+    };
+    let bound = |e: &Option<Expr>| matches!(e, None | Some(Expr::Const(Value::Int(_))));
+    let counts = [FunctionFlags::COUNT, FunctionFlags::MIN, FunctionFlags::MAX];
+    let arm = |c: &Core| {
+        c.windows.is_empty()
+            && c.sources.iter().all(stored)
+            && c.aggs.iter().all(|a| counts.iter().any(|f| a.function.flags.has(*f)))
+    };
+    let mut sure = q.cores.iter().all(arm) && bound(&q.limit) && bound(&q.offset);
+    crate::walk::select(q, &mut |e| sure &= matches!(e, Expr::Agg(..)) || e.cannot_fail());
+    sure
 }

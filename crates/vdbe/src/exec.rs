@@ -451,7 +451,8 @@ impl Vm {
                     }
                 }
                 Opcode::Prev => {
-                    let t = self.tree(i.p1)?;
+                    // A set that has not been made, because what stands before it in the key was NULL: an outer join's.
+                    let Some(VCursor::Tree(t)) = &mut self.f.cursors[i.p1 as usize] else { continue };
                     let more = t.cur.is_valid() && t.cur.prev()?;
                     t.moved(more);
                     if more {

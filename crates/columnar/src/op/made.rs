@@ -94,12 +94,18 @@ impl Made {
         Ok(Made { rows, columns: chunks.into_iter().zip(dicts.into_iter().map(Arc::new)).collect() })
     }
 
-    /// Some of the rows of several, which follow each other. A column whose affinity is REAL shows whole numbers as reals,
-    /// whichever part they come from.
-    pub fn of_parts(mut parts: Vec<Made>, affinities: &[Affinity], wanted: Range<usize>) -> Result<Made> {
+    /// Some of the rows of several arms, which follow each other. A column whose affinity is REAL shows whole numbers as reals,
+    /// whichever arm they come from: the affinity need not be that of an arm which is the only one that gave rows.
+    pub fn of_parts(
+        mut parts: Vec<Made>,
+        arms: usize,
+        affinities: &[Affinity],
+        wanted: Range<usize>,
+    ) -> Result<Made> {
         let all: usize = parts.iter().map(Made::len).sum();
         let wanted = wanted.start.min(all)..wanted.end.min(all);
         if wanted.len() == all
+            && (arms == 1 || !affinities.contains(&Affinity::Real))
             && let [_] = &parts[..]
             && let Some(whole) = parts.pop()
         {

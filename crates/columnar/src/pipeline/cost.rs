@@ -19,7 +19,7 @@ use crate::expr::columns::Columns;
 use crate::expr::{Eval, Ex};
 use crate::query::loops::SEEK;
 use crate::query::tables_of;
-use crate::query::{Cond, NestedKind, Query};
+use crate::query::{Cond, InFrom, NestedKind, Query};
 use crate::runtime::Runtime;
 use crate::store::chunk::{Chunk, Dict, Field};
 use crate::store::decode::{self, ColKey, Wanted};
@@ -28,6 +28,7 @@ use iolite_base::Result;
 use iolite_btree::{Btree, Cursor, TreeKind};
 use iolite_catalog::DEFAULT_ROWS;
 use iolite_plan::bound::CmpOp;
+use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ const READ: f64 = 1_500.0;
 const EACH: f64 = 1.5;
 /// For a row of which the different ones are wanted in the order of an index.
 const ORDERED: f64 = 140.0;
+/// For a row of which the columns of an index are brought into the index's order.
+const SORTED: f64 = 60.0;
 /// For a row that goes to a group in columns.
 const GROUPED: f64 = 60.0;
 /// For a row of a table that a join makes a hash table of, where its values are new; 20 where they have codes.
@@ -213,24 +216,44 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
     let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
     let state = store.table(&bt, spec.table.root.get())?;
     let leaves = state.leaves();
+    let (conds, share) = of_first(q, conds, rt, params)?;
+    if conds.is_empty() || spec.left || leaves < SAMPLED_LEAVES * 4 {
+        return Ok(None);
+    }
+    let Some(passed) = passing(q, &conds, rt, (&store, &bt, &state))? else { return Ok(None) };
+    let each = leaves as f64 / SAMPLED_LEAVES as f64;
+    Ok(Some((passed as f64 + 0.5) * share * each))
+}
+
+/// The conditions on the first table alone that can be tested now, and what the others are guessed to let through.
+fn of_first(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) -> Result<(Vec<Ex>, f64)> {
     let eval = Eval::new(rt.host());
-    let (given, mut conds, mut share) = (conds, Vec::new(), 1.0);
-    for c in given.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
+    let (mut out, mut share) = (Vec::new(), 1.0);
+    for c in conds.iter().filter(|c| c.on.is_none() && tables_of(q, &c.ex) == 1) {
         if has_query(q, &c.ex) {
             share *= BY_QUERY;
         } else if !c.ex.is_correlated() {
             let mut ex = c.ex.clone();
             ex.bind(params, &[], &eval)?;
-            conds.push(ex);
+            out.push(ex);
         }
     }
-    if conds.is_empty() || spec.left || leaves < SAMPLED_LEAVES * 4 {
-        return Ok(None);
-    }
+    Ok((out, share))
+}
+
+/// How many rows of some leaves of the first table satisfy conditions. `None`: one is an error there; whether the statement meets it
+/// is for the run to say.
+fn passing(
+    q: &Query,
+    conds: &[Ex],
+    rt: &dyn Runtime,
+    (store, bt, state): (&Store, &Btree, &TableState),
+) -> Result<Option<usize>> {
+    let eval = Eval::new(rt.host());
     let some = state.some_leaves(SAMPLED_LEAVES);
     let mut of = vec![None; q.slots.len()];
     let mut wanted: Vec<Wanted<'_>> = Vec::new();
-    for e in &conds {
+    for e in conds {
         e.slots(&mut |s| {
             if of[s].is_none() {
                 of[s] = Some(wanted.len());
@@ -239,22 +262,39 @@ fn sample_rows(q: &Query, conds: &[Cond], rt: &dyn Runtime, params: &[Value]) ->
         });
     }
     let mut dicts: Vec<_> = wanted.iter().map(|_| Default::default()).collect();
-    let built = decode::build(&bt, store.seed(), &some, &wanted, &mut dicts, 0, &mut Default::default())?;
+    let built = decode::build(bt, store.seed(), &some, &wanted, &mut dicts, 0, &mut Default::default())?;
     let rows = built.rows.len();
     let cols = built.chunks.into_iter().map(Arc::new).collect();
     let dicts = dicts.into_iter().map(Arc::new).collect();
     let cols = Columns::new(Loaded { parts: vec![Part { start: 0, rows, cols, away: false }], dicts, rows });
     let mut passed = 0;
     'rows: for i in 0..rows {
-        for e in &conds {
-            if !eval.holds(e, &cols.row(&cols.loaded.parts[0], i, &of))? {
-                continue 'rows;
+        for e in conds {
+            match eval.holds(e, &cols.row(&cols.loaded.parts[0], i, &of)) {
+                Ok(true) => {}
+                Ok(false) => continue 'rows,
+                Err(e) if super::is_of_values(&e) => return Ok(None),
+                Err(e) => return Err(e),
             }
         }
         passed += 1;
     }
-    let each = leaves as f64 / SAMPLED_LEAVES as f64;
-    Ok(Some((passed as f64 + 0.5) * share * each))
+    Ok(Some(passed))
+}
+
+/// Whether a small first table has no row for the loops around a query in FROM: they end before they store its rows.
+fn begins_empty(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
+    let [first, others @ ..] = &q.tables[..] else { return Ok(false) };
+    if first.query.is_some() || first.left || !others.iter().any(|t| t.query.is_some()) {
+        return Ok(false);
+    }
+    let (store, bt) = (rt.store(first.db)?, rt.btree(first.db)?);
+    let state = store.table(&bt, first.table.root.get())?;
+    if state.leaves() > SAMPLED_LEAVES {
+        return Ok(false);
+    }
+    let (conds, _) = of_first(q, &q.conds, rt, params)?;
+    Ok(passing(q, &conds, rt, (&store, &bt, &state))? == Some(0))
 }
 
 /// At most how many rows of the only table have a rowid within the bounds that the conditions set. `None`: any number.
@@ -357,6 +397,25 @@ fn is_small(q: &Query, rt: &dyn Runtime) -> Result<bool> {
     Ok(true)
 }
 
+/// Whether an arm gives all rows of a table as they are, in the order of an index by which columns would have to sort them.
+fn sorts_all(arm: &Query) -> bool {
+    let all = arm.conds.is_empty() && arm.grouping == Grouping::None && arm.distinct.is_none();
+    all && arm.order.is_empty() && !arm.in_order && arm.loops.scans && arm.tables[0].query.is_none()
+}
+
+/// Whether loops that stop at a query's LIMIT are done before columns have been looked at: the first of its arms gives
+/// all rows of a table.
+fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
+    let (arm, Some(last)) = (&from.arms[0], from.last(params)) else { return Ok(false) };
+    let [spec] = &arm.tables[..] else { return Ok(false) };
+    if !sorts_all(arm) {
+        return Ok(false);
+    }
+    let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+    let rows = rows_known(&state).max(state.leaves() as f64);
+    Ok(last * WALKED < rows * SORTED)
+}
+
 /// Whether the arm, named `name`, is to be left to rows this time.
 pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
     if q.loops.streams && q.limited && q.order.is_empty() {
@@ -365,10 +424,15 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
     if let [table] = &q.tables[..]
         && let Some(from) = &table.query
     {
+        if stops_early(from, rt, params)? {
+            return Ok(true);
+        }
         // What is done with its rows takes no longer than in rows. An arm that reads little is no reason against the others.
         let mut large = false;
+        // All that is done with rows that have to be sorted is to add them up.
+        let adds = q.grouping == Grouping::All && from.limit.is_none();
         for arm in &from.arms {
-            let rows = better_in_rows(arm, rt, params, name)?;
+            let rows = better_in_rows(arm, rt, params, name)? || adds && sorts_all(arm);
             let little = rows && from.arms.len() > 1 && is_small(arm, rt)?;
             if rows && !little {
                 return Ok(true);
@@ -379,6 +443,9 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
     }
     if q.loops.seeks && !q.loops.passes {
         return better_sought(q, rt, params, name);
+    }
+    if begins_empty(q, rt, params)? {
+        return Ok(true);
     }
     let mut walked = None;
     if let Some(n) = most_rows(q, rt, params)? {

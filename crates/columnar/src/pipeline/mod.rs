@@ -110,7 +110,7 @@ fn rows_of(
         }
     }
     let affinities: Vec<Affinity> = spec.table.columns.iter().map(|c| c.affinity).collect();
-    match Made::of_parts(arms, &affinities, skip..last) {
+    match Made::of_parts(arms, from.arms.len(), &affinities, skip..last) {
         Ok(made) => Ok(Some(made)),
         Err(e) => refusal.note(e).map(|()| None),
     }

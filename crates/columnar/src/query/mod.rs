@@ -148,6 +148,18 @@ impl InFrom {
     pub fn all_of(query: Query) -> InFrom {
         InFrom { arms: vec![query], limit: None, offset: None }
     }
+
+    /// How many of its arms' rows are wanted at the most, if LIMIT says so.
+    pub fn last(&self, params: &[Value]) -> Option<f64> {
+        let known = |e: &Ex| match e {
+            Ex::Const(Value::Int(n)) => Some(*n),
+            Ex::Param(i) => params.get(*i).and_then(|v| if let Value::Int(n) = v { Some(*n) } else { None }),
+            _ => None,
+        };
+        let limit = self.limit.as_ref().and_then(known).filter(|n| *n >= 0)?;
+        let offset = self.offset.as_ref().map_or(Some(0), known)?;
+        Some(limit as f64 + offset.max(0) as f64)
+    }
 }
 
 impl Query {

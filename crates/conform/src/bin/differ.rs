@@ -200,7 +200,7 @@ fn report(o: &Options, total: Total, functions: &[iolite_conform::differ::genera
         println!("{} plans, {} of them differ", total.plans.0, total.plans.1);
     }
     for (key, k) in &kinds {
-        println!("{:6}  {key}", k.count);
+        println!("{:6}  {key} (round {})", k.count, k.seed);
     }
     let failed = !kinds.is_empty();
     let next = Mutex::new(kinds.into_iter().take(o.show));

@@ -74,7 +74,7 @@ pub const EXPLAINED: &[Explained] = &[
     Explained {
         title: "the columns of a view whose tables are gone",
         page: "pragma, table_info and table_list: they tell of what the schema defines; stock remembers the columns that a \
-               temporary view had before its tables went",
+               temporary view had before its tables went, and refuses to change such a view before it looks for them",
         diverges: false,
         applies: |script, d| {
             let sql = script.last().map_or("", |s| &s.sql);
@@ -83,7 +83,8 @@ pub const EXPLAINED: &[Explained] = &[
             let asks = ["PRAGMA table_list", "table_info(", "table_xinfo(", "INDEXED BY nosuch"]
                 .iter()
                 .any(|w| sql.contains(w));
-            asks && gone && (d.what == "rows" || d.ours.contains("no such table"))
+            let refused = d.stock.contains(" because it is a view");
+            (asks || refused) && gone && (d.what == "rows" || d.ours.contains("no such table"))
         },
     },
     Explained {
@@ -104,11 +105,11 @@ pub const EXPLAINED: &[Explained] = &[
         },
     },
     Explained {
-        title: "the affinity of a compound's column",
-        page: "datatype3, section 3.3: the affinity of a column of a compound query in FROM is that of one of its arms, and \
-               no page says of which; stock pushes conditions into the arms, where each has its own",
-        diverges: false,
-        applies: |script, d| d.what == "rows" && reads_compound(script),
+        title: "a condition on UNION ALL in FROM with a RIGHT or FULL JOIN in one of its arms",
+        page: "lang_select, section 2.2: rows for which the WHERE clause is not true are left out; stock flattens such a query, and \
+               shows rows of other arms for which it is not",
+        diverges: true,
+        applies: |script, d| d.what == "rows" && filters_arms_with_outer_joins(script),
     },
     Explained {
         title: "a rowid chosen at random",
@@ -155,24 +156,15 @@ fn equal_values(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| equal(x, y))
 }
 
-/// Whether the last statement compares columns of a compound in FROM: of its own, or of a view.
-fn reads_compound(script: &[Stmt]) -> bool {
-    let compound = |s: &str| [" UNION ", " EXCEPT ", " INTERSECT "].iter().any(|w| s.contains(w));
+/// Whether the last statement filters a query in FROM, of its own or a view, that has UNION ALL and such a join.
+fn filters_arms_with_outer_joins(script: &[Stmt]) -> bool {
     let Some((last, before)) = script.split_last() else { return false };
-    let nested =
-        last.sql.split_once("FROM (").is_some_and(|(_, rest)| compound(rest)) || last.sql.starts_with("WITH");
-    // Views of compounds, and views of those.
-    let mut views: Vec<&str> = Vec::new();
-    let compares = |s: &str| s.contains("WHERE") || s.contains(" ON ");
-    let mut conditions = compares(&last.sql);
-    for s in before.iter().filter(|s| s.kind == "create view") {
-        let name = s.sql.split_once("VIEW ").and_then(|(_, r)| r.split([' ', '(']).next()).unwrap_or("");
-        if compound(&s.sql) || views.iter().any(|v| s.sql.contains(v)) {
-            conditions |= !compound(&s.sql) && compares(&s.sql);
-            views.push(name.rsplit('.').next().unwrap_or(name));
-        }
-    }
-    conditions && (nested && compound(&last.sql) || views.iter().any(|v| last.sql.contains(v)))
+    let arms =
+        |s: &str| s.contains(" UNION ALL ") && [" RIGHT JOIN ", " FULL "].iter().any(|w| s.contains(w));
+    let view = |s: &&Stmt| s.kind == "create view" && s.sql.contains(" UNION ALL ");
+    let mut all = last.sql.clone();
+    before.iter().filter(view).for_each(|s| all += &s.sql);
+    [" WHERE ", " ON "].iter().any(|w| last.sql.contains(w)) && arms(&all)
 }
 
 /// Whether a statement makes an index whose first field descends.

@@ -229,6 +229,7 @@ impl Gen<'_> {
                         self.one(&["'a*'", "'*b*'", "'[a-c]*'", "'?'", "'*'", "'[^a]*'", "'1*'", "'A*'"]),
                     )
                 };
+                let p = if self.rng.chance(15) { self.leaf(sc) } else { p };
                 let escape = if op == "LIKE" && self.rng.chance(15) { " ESCAPE '\\'" } else { "" };
                 format!("{} {not}{op} {p}{escape}", self.column(sc))
             }
@@ -262,6 +263,9 @@ impl Gen<'_> {
     }
 
     fn scalar_subquery(&mut self, sc: &Scope, d: usize) -> String {
+        if self.rng.chance(30) {
+            return format!("(SELECT {})", self.expr(sc, d));
+        }
         let q = self.aggregate_subquery(sc, d);
         format!("({q})")
     }

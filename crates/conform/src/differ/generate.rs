@@ -60,10 +60,16 @@ pub struct Gen<'a> {
     pub serial: usize,
     /// Text outside UTF-8 is allowed.
     pub utf8: bool,
+    /// Values are few, and alike: equal under some affinity or collating sequence, and different under others.
+    pub alike: bool,
     /// Common table expressions in reach: name and columns.
     pub ctes: Vec<Source>,
     /// No subqueries, no nondeterminism: an expression of the schema.
     pub schema_expr: bool,
+    /// How many queries in FROM the next one may have inside.
+    pub nest: usize,
+    /// The next SELECT's columns are named c1, c2 and so on.
+    pub aliases: bool,
 }
 
 const INTS: &[&str] = &[
@@ -121,6 +127,38 @@ const TEXTS: &[&str] = &[
     "'😀z'",
     "'9223372036854775808'",
 ];
+const ALIKE: &[&str] = &[
+    "1",
+    "1",
+    "'1'",
+    "1.0",
+    "'1.0'",
+    "' 1'",
+    "x'31'",
+    "2",
+    "'2'",
+    "2.5",
+    "'2.5'",
+    "0",
+    "'0'",
+    "''",
+    "x''",
+    "NULL",
+    "10",
+    "'10'",
+    "9",
+    "'9'",
+    "'a'",
+    "'A'",
+    "'a '",
+    "x'61'",
+    "'b'",
+    "-1",
+    "'1e0'",
+    "9007199254740993",
+    "'9007199254740993'",
+    "9007199254740992.0",
+];
 const BLOBS: &[&str] = &["x''", "x'00'", "x'61'", "x'6162'", "x'ff'", "x'3132'", "x'0001ff'"];
 
 impl Gen<'_> {
@@ -161,6 +199,9 @@ impl Gen<'_> {
 
     /// Any literal.
     pub fn literal(&mut self) -> String {
+        if self.alike {
+            return self.one(ALIKE);
+        }
         match self.rng.below(20) {
             0..=8 => self.int(),
             9..=11 => self.one(REALS),
@@ -179,7 +220,7 @@ impl Gen<'_> {
             // The largest rowid makes the next one random.
             return self.rng.range(1, 60).to_string();
         }
-        if !strict && self.rng.chance(12) {
+        if !strict && (self.alike || self.rng.chance(12)) {
             return self.literal();
         }
         let ty = c.decltype.to_ascii_uppercase();

@@ -167,7 +167,8 @@ pub struct Difference {
     pub stock: String,
     /// Ours.
     pub ours: String,
-    /// The code and message with which the writing statement before it failed on both, if it did.
+    /// The code and message with which the writing statement before it failed on both, if it did. Triggers that recurred too deeply
+    /// count for all that follows: what is left of them may be in other tables than the next one's.
     pub before: Option<(i32, String)>,
     /// A writing statement had failed before.
     pub failed: bool,
@@ -405,8 +406,11 @@ impl Pair {
             (d.before, d.failed) = (self.before.clone(), self.failed);
         }
         if !only_reads(&s.sql) {
-            self.before = theirs.error.clone();
-            self.failed |= self.before.is_some();
+            let recurred = |e: &(i32, String)| e.1 == "too many levels of trigger recursion";
+            if !self.before.as_ref().is_some_and(recurred) {
+                self.before = theirs.error.clone();
+            }
+            self.failed |= theirs.error.is_some();
         }
         d
     }

@@ -12,14 +12,22 @@ pub struct Query {
 }
 
 /// A FROM clause.
-struct From {
-    sql: String,
-    sources: Vec<Source>,
+pub struct From {
+    /// Its text.
+    pub sql: String,
+    /// What can be named of it.
+    pub sources: Vec<Source>,
 }
 
 impl Gen<'_> {
     /// A table, view, common table expression, subquery or list of values, with an alias.
     fn source_item(&mut self, outer: &Scope, d: usize) -> From {
+        if self.nest > 0 && !self.schema_expr && self.rng.chance(60) {
+            self.nest -= 1;
+            let f = self.nested(d);
+            self.nest += 1;
+            return f;
+        }
         let alias = self.name("t");
         if !self.ctes.is_empty() && self.rng.chance(30) {
             let i = self.rng.below(self.ctes.len());
@@ -28,10 +36,7 @@ impl Gen<'_> {
             return From { sql: format!("{} AS {alias}", c.alias), sources: vec![source] };
         }
         if d > 0 && self.rng.chance(15) && !self.schema_expr {
-            let n = self.rng.range(1, 3);
-            let q = self.core(&Scope::default(), d - 1, Some(n));
-            let source = Source { alias: alias.clone(), columns: vec!["c1".into()] };
-            return From { sql: format!("({}) AS {alias}", self.named(&q)), sources: vec![source] };
+            return self.nested(d - 1);
         }
         if self.rng.chance(4) {
             let rows: Vec<String> = (0..self.rng.range(1, 3))
@@ -64,7 +69,7 @@ impl Gen<'_> {
     }
 
     /// A query with columns named c1, c2 and so on.
-    fn named(&mut self, q: &Query) -> String {
+    pub fn named(&mut self, q: &Query) -> String {
         let names: Vec<String> = (1..=q.columns).map(|i| format!("c{i}")).collect();
         let w = self.name("w");
         format!("WITH {w}({}) AS ({}) SELECT * FROM {w}", names.join(", "), q.sql)
@@ -111,7 +116,8 @@ impl Gen<'_> {
     /// One SELECT, without ORDER BY, over the given number of columns.
     pub fn core(&mut self, outer: &Scope, d: usize, columns: Option<usize>) -> Query {
         let n = columns.unwrap_or_else(|| self.rng.range(1, 4));
-        if self.rng.chance(4) {
+        let names = std::mem::take(&mut self.aliases);
+        if !names && self.rng.chance(4) {
             let rows: Vec<String> = (0..self.rng.range(1, 3))
                 .map(|_| {
                     let r: Vec<String> = (0..n).map(|_| self.literal()).collect();
@@ -145,7 +151,7 @@ impl Gen<'_> {
                 };
                 let sql = format!(
                     "SELECT {} FROM {}{filter} GROUP BY {}{having}",
-                    outs.join(", "),
+                    self.listed(&outs, names),
                     f.sql,
                     keys.join(", ")
                 );
@@ -153,14 +159,13 @@ impl Gen<'_> {
             }
             2 => {
                 let outs: Vec<String> = (0..n).map(|_| self.aggregate(&inner, d)).collect();
-                Query { sql: format!("SELECT {} FROM {}{filter}", outs.join(", "), f.sql), columns: n }
+                let outs = self.listed(&outs, names);
+                Query { sql: format!("SELECT {outs} FROM {}{filter}", f.sql), columns: n }
             }
             3 => {
                 let outs: Vec<String> = (0..n).map(|_| self.column(&inner)).collect();
-                Query {
-                    sql: format!("SELECT DISTINCT {} FROM {}{filter}", outs.join(", "), f.sql),
-                    columns: n,
-                }
+                let outs = self.listed(&outs, names);
+                Query { sql: format!("SELECT DISTINCT {outs} FROM {}{filter}", f.sql), columns: n }
             }
             4 if columns.is_none() && f.sources.len() == 1 => {
                 let n = f.sources[0].columns.iter().filter(|c| *c != "rowid").count();
@@ -170,19 +175,24 @@ impl Gen<'_> {
                 // Bare columns take their values from the row with the minimum or maximum, here a unique one.
                 let m = self.one(&["min", "max"]);
                 let a = f.sources[0].alias.clone();
-                let outs: Vec<String> = (1..n).map(|_| self.column(&inner)).collect();
+                let mut outs = vec![format!("{m}({a}.rowid)")];
+                outs.extend((1..n).map(|_| self.column(&inner)));
+                let outs = self.listed(&outs, names);
                 let group = if self.rng.chance(50) {
                     format!(" GROUP BY {}", self.column(&inner))
                 } else {
                     String::new()
                 };
-                let sql = format!("SELECT {m}({a}.rowid), {} FROM {}{filter}{group}", outs.join(", "), f.sql);
+                let sql = format!("SELECT {outs} FROM {}{filter}{group}", f.sql);
                 Query { sql, columns: n }
             }
             _ => {
                 let outs: Vec<String> = (0..n)
                     .map(|_| {
-                        let e = self.expr(&sc, d);
+                        let mut e = self.expr(&sc, d);
+                        if self.rng.chance(6) {
+                            e = format!("{e} COLLATE {}", self.collation());
+                        }
                         if self.rng.chance(20) && columns.is_none() {
                             let a = self.name("x");
                             format!("{e} AS {a}")
@@ -191,7 +201,8 @@ impl Gen<'_> {
                         }
                     })
                     .collect();
-                Query { sql: format!("SELECT {} FROM {}{filter}", outs.join(", "), f.sql), columns: n }
+                let outs = self.listed(&outs, names);
+                Query { sql: format!("SELECT {outs} FROM {}{filter}", f.sql), columns: n }
             }
         }
     }
@@ -270,7 +281,7 @@ impl Gen<'_> {
         self.ctes.clear();
         let none = Scope::default();
         let d = self.rng.range(1, 3);
-        let (kind, q) = match self.rng.below(20) {
+        let (kind, q) = match self.rng.below(24) {
             0..=9 => ("select", self.core(&none, d, None)),
             10..=12 => ("compound", self.compound(&none, d.min(2), None)),
             13..=14 => ("with", self.with(d)),
@@ -282,6 +293,7 @@ impl Gen<'_> {
             }
             17 => ("window", self.window(d)),
             18 => return self.range(),
+            19..=22 => self.over_nested(1),
             _ => {
                 // Index and rowid look-ups on one table.
                 let f = self.source_item(&none, 0);
@@ -306,7 +318,9 @@ impl Gen<'_> {
         let mut sql = format!("{} ORDER BY {}", q.sql, order.join(", "));
         // A compound's own ORDER BY may not carry a collating sequence: stock loses a GROUP BY of the last arm then.
         let compound = [" UNION ", " INTERSECT ", " EXCEPT "].iter().any(|w| q.sql.contains(w));
-        if q.sql.starts_with("VALUES") || compound && (kind == "compound" || kind == "with") {
+        if kind == "compound" && self.rng.chance(40) {
+            sql = format!("{} ORDER BY {}", q.sql, order.join(", ").replace(" COLLATE BINARY", ""));
+        } else if q.sql.starts_with("VALUES") || compound && (kind == "compound" || kind == "with") {
             sql = format!("SELECT * FROM ({}) ORDER BY {}", q.sql, order.join(", "));
         }
         if self.rng.chance(40) {
@@ -359,7 +373,8 @@ impl Gen<'_> {
         Query { sql, columns: 3 }
     }
 
-    fn window(&mut self, d: usize) -> Query {
+    /// Window functions over one source.
+    pub fn window(&mut self, d: usize) -> Query {
         let f = self.source_item(&Scope::default(), 0);
         let sc = Scope { sources: f.sources.clone() };
         let alias = &f.sources[0].alias;

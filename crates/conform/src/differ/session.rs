@@ -46,6 +46,7 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
     let mut statements = 0;
     let mut pending: Vec<Stmt> = opening(&mut rng, in_memory, features).into_iter().rev().collect();
     let utf8 = !pending.iter().any(|s| s.sql.contains("UTF-16"));
+    let alike = rng.chance(40);
     let mut g = Gen {
         rng,
         model: Model::default(),
@@ -54,8 +55,11 @@ pub fn round(seed: u64, dir: &Path, callables: &[Callable], features: Features, 
         used: BTreeMap::new(),
         serial: 0,
         utf8,
+        alike,
         ctes: Vec::new(),
         schema_expr: false,
+        nest: 0,
+        aliases: false,
     };
     let mut step = 0;
     let mut over = false;
@@ -154,7 +158,8 @@ fn misnamed(sql: &str, rng: &mut Rng) -> String {
 }
 
 fn takes_parameters(kind: &str) -> bool {
-    let kinds = ["select", "lookup", "compound", "with", "insert", "replace", "upsert", "update", "delete"];
+    let kinds =
+        ["select", "lookup", "compound", "nested", "with", "insert", "replace", "upsert", "update", "delete"];
     kinds.iter().any(|k| kind.starts_with(k))
 }
 

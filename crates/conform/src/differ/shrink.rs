@@ -2,6 +2,10 @@
 
 use super::pair::{Difference, Pair, Stmt};
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// As long as this is worth: what hangs takes seconds each time.
+const MAX_TIME: Duration = Duration::from_secs(120);
 
 /// Runs a script on fresh databases; answers the first difference and the number of its statement.
 pub fn replay(script: &[Stmt], dir: &Path, in_memory: bool) -> Option<(usize, Difference)> {
@@ -23,8 +27,9 @@ pub fn shrink(mut script: Vec<Stmt>, d: Difference, dir: &Path, in_memory: bool)
     let kind = script.last().map_or("", |s| s.kind);
     let wanted = best.signature(kind);
     let mut budget = 4_000;
+    let end = Instant::now() + MAX_TIME;
     let mut test = |script: &[Stmt]| -> Option<(usize, Difference)> {
-        if budget == 0 {
+        if budget == 0 || Instant::now() > end {
             return None;
         }
         budget -= 1;

@@ -28,3 +28,10 @@ SELECT * FROM u ORDER BY id;
 SELECT a FROM (SELECT a FROM t ORDER BY b DESC LIMIT 2);
 SELECT a FROM (SELECT a, b FROM t ORDER BY b DESC LIMIT 3) WHERE b < 20;
 SELECT upper(c) FROM (SELECT c FROM t ORDER BY a DESC LIMIT 2);
+-- The first arm gives all rows that are wanted, and the column's affinity is another one's.
+CREATE TABLE reals(a INT, c REAL, d INTEGER);
+INSERT INTO reals VALUES (31, 10.25, 3), (5, 6, 4), (7, 8, 6);
+SELECT f1, first_value(f2) OVER (ORDER BY f0), typeof(f2) FROM (SELECT a / 3 AS f0, c AS f1, d / 3 AS f2 FROM reals UNION ALL SELECT a, c, c FROM reals LIMIT 1) WHERE f1 > 5;
+SELECT f1, f2, typeof(f2) FROM (SELECT c AS f1, d / 3 AS f2 FROM reals UNION ALL SELECT c, c FROM reals LIMIT 2) WHERE f1 > 5;
+SELECT f2, count(*), max(f2) FROM (SELECT d AS f2 FROM reals UNION ALL SELECT c FROM reals LIMIT 2) GROUP BY f2;
+SELECT f2, count(*), max(f2) FROM (SELECT c AS f2 FROM reals UNION ALL SELECT d FROM reals LIMIT 2 OFFSET 2) GROUP BY f2;

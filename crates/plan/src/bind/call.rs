@@ -229,12 +229,13 @@ impl Binder<'_> {
                 }
         });
         if let Some(t) = twin {
-            return Ok(Expr::Agg(t.id, affinity));
+            return Ok(Expr::Agg(t.id, affinity).of_arguments(&args));
         }
         let id = self.new_agg();
+        let result = Expr::Agg(id, affinity).of_arguments(&args);
         let agg = Agg { id, function, args, distinct: c.distinct, filter, order_by, collation };
         self.scopes[owner].aggs.push(agg);
-        Ok(Expr::Agg(id, affinity))
+        Ok(result)
     }
 }
 

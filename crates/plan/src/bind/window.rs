@@ -68,6 +68,7 @@ impl Binder<'_> {
         }
         let collation = call_args.iter().find_map(|a| a.collation()).map_or(self.binary(), |c| c.0);
         let id = self.new_agg();
+        let result = Expr::Window(id, Affinity::None).of_arguments(&call_args);
         let call = WindowCall { id, function: f, args: call_args, filter, collation };
         let known = &mut self.scopes[scope].windows;
         match known.iter_mut().find(|w| w.same(&def)) {
@@ -77,7 +78,7 @@ impl Binder<'_> {
                 known.push(def);
             }
         }
-        Ok(Expr::Window(id, Affinity::None))
+        Ok(result)
     }
 
     #[allow(clippy::type_complexity)]

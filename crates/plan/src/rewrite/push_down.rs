@@ -27,7 +27,7 @@ pub fn push_down(core: &mut Core) {
         // Of the right side of an outer join, only its own ON says which rows come.
         let place = |f: &Filter| if left { f.on == Some(id) } else { f.on.is_none() };
         let several = q.select.cores.len() > 1;
-        let form = |e: &Expr| simple(e) || several && movable(e);
+        let form = |e: &Expr| simple(e, &is_side) || several && movable(e);
         let asks = |f: &&Filter| place(f) && form(&f.expr) && only_about(&f.expr, id);
         let terms: Vec<Expr> = core.filter.iter().filter(asks).map(|f| f.expr.clone()).collect();
         let SourceKind::Subquery(q) = &mut core.sources[i].kind else { continue };
@@ -46,20 +46,33 @@ fn open(q: &FromQuery) -> bool {
         && q.outer.is_empty()
         && q.select.limit.is_none()
         && q.select.offset.is_none()
-        && q.select.cores.iter().all(|c| c.values.is_empty() && (!c.aggregate || c.windows.is_empty()))
+        && q.select.cores.iter().all(|c| c.values.len() < 2 && (!c.aggregate || c.windows.is_empty()))
 }
 
 /// Comparisons of columns and constants, and what AND, OR and NOT make of them.
-fn simple(e: &Expr) -> bool {
-    let side = |e: &Expr| matches!(e.without_collate(), Expr::Column(_) | Expr::Const(_) | Expr::Param(_));
+fn simple(e: &Expr, side: &dyn Fn(&Expr) -> bool) -> bool {
     match e {
         Expr::Compare(c) => side(&c.lhs) && side(&c.rhs),
         Expr::Between { lo, hi } => [lo, hi].iter().all(|c| side(&c.lhs) && side(&c.rhs)),
         Expr::InList(l) => side(&l.lhs) && l.list.iter().all(side),
         Expr::IsNull(a) | Expr::NotNull(a) => side(a),
-        Expr::Not(a) => simple(a),
-        Expr::And(a, b) | Expr::Or(a, b) => simple(a) && simple(b),
+        Expr::Not(a) => simple(a, side),
+        Expr::And(a, b) | Expr::Or(a, b) => simple(a, side) && simple(b, side),
         _ => false,
+    }
+}
+
+fn is_side(e: &Expr) -> bool {
+    matches!(e.without_collate(), Expr::Column(_) | Expr::Const(_) | Expr::Param(_))
+}
+
+/// What arithmetic makes of columns and constants: computed twice it costs less than a row that is passed on. Of values that
+/// are equal it may make different ones.
+fn is_computed(e: &Expr) -> bool {
+    match e {
+        Expr::Binary(_, a, b) => is_computed(a) && is_computed(b),
+        Expr::Neg(a) | Expr::Plus(a) | Expr::BitNot(a) => is_computed(a),
+        other => is_side(other),
     }
 }
 
@@ -88,13 +101,20 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
     if !known {
         return;
     }
-    let pays = simple(term) && arms.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets, term)));
-    let shows =
-        || differ(arms, &columns) && arms.iter().all(|arm| columns.iter().all(|&k| follows(arm, k, sets)));
+    let differ = differ(arms, &columns);
+    // SQLite leaves it outside then, where it compares in one way.
+    let apart = sets && differ && !arms.iter().all(all_binary);
+    let plain = |arm: &Core| !arm.aggregate && !arm.distinct && arm.windows.is_empty();
+    let all_rows = !sets && arms.len() > 1 && arms.iter().all(plain);
+    let worth = simple(term, &is_side) || all_rows && simple(term, &is_computed);
+    let pays = !apart && worth && arms.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets, term)));
+    let shows = || differ && arms.iter().all(|arm| columns.iter().all(|&k| follows(arm, k, sets)));
     if !pays && !shows() {
         return;
     }
     for arm in select.cores.iter_mut() {
+        // One row of VALUES is a SELECT without FROM, which a condition can leave out.
+        arm.values.clear();
         let mut expr = term.clone();
         let results = &arm.result;
         replace_in_expr(&mut expr, &|c| {
@@ -102,7 +122,8 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
             results.get(k).cloned()
         });
         compare_as_there(&mut expr);
-        if arm.aggregate && !pays {
+        // Beside its groups, SQLite does not ask it of the rows of a compound within.
+        if arm.aggregate && (!pays || arm.sources.iter().any(is_mixed)) {
             arm.having = Some(match arm.having.take() {
                 Some(h) => Expr::And(Box::new(h), Box::new(expr)),
                 None => expr,
@@ -120,17 +141,28 @@ fn differ(arms: &[Core], columns: &[usize]) -> bool {
     columns.iter().any(|&k| arms.iter().any(|arm| affinity(arm, k) != affinity(&arms[0], k)))
 }
 
-/// Whether a condition can be asked of other columns than it was made for.
-fn movable(e: &Expr) -> bool {
-    !e.any(&mut |x| is_fixed(x) || matches!(x, Expr::Agg(..)))
+/// Whether a source is a compound whose arms compare in different ways.
+fn is_mixed(s: &Source) -> bool {
+    let SourceKind::Subquery(q) = &s.kind else { return false };
+    let width = q.select.cores.first().map_or(0, |c| c.result.len());
+    differ(&q.select.cores, &(0..width).collect::<Vec<_>>())
 }
 
-/// Whether an expression, what it contains aside, is computed in its place or not at all.
+/// Whether a condition can be asked of other columns than it was made for: it has no queries, and nothing that belongs to its place.
+fn movable(e: &Expr) -> bool {
+    !e.any(&mut |x| match x {
+        Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Agg(..) | Expr::IfNotNullRow(..) => {
+            true
+        }
+        other => is_fixed(other),
+    })
+}
+
+/// Whether an expression, what it contains aside, is computed once for a row or not at all.
 fn is_fixed(e: &Expr) -> bool {
     match e {
         Expr::Call(c) => !c.function.flags.has(FunctionFlags::DETERMINISTIC),
-        Expr::Window(..) | Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) => true,
-        Expr::IfNotNullRow(..) | Expr::Raise(..) | Expr::Case { base: Some(_), .. } => true,
+        Expr::Window(..) | Expr::Raise(..) => true,
         _ => false,
     }
 }
@@ -138,8 +170,12 @@ fn is_fixed(e: &Expr) -> bool {
 /// Whether a condition on column `k` may be asked of an arm's rows or groups.
 fn follows(arm: &Core, k: usize, sets: bool) -> bool {
     let Some(e) = arm.result.get(k) else { return false };
-    let binary = |e: &Expr| e.collation().is_none_or(|c| matches!(c.0, Collation::Binary));
-    !e.any(&mut is_fixed) && arm.windows.is_empty() && (!sets || arm.result.iter().all(binary))
+    !e.any(&mut is_fixed) && arm.windows.is_empty() && (!sets || all_binary(arm))
+}
+
+/// Whether an arm's values are equal only where they are the same.
+fn all_binary(arm: &Core) -> bool {
+    arm.result.iter().all(|e| e.collation().is_none_or(|c| c.0.is_binary()))
 }
 
 /// Gives comparisons the affinity that their new sides have: an arm's column may be another one's expression.
@@ -154,6 +190,16 @@ fn compare_as_there(e: &mut Expr) {
                 *affinity = lo.lhs.affinity();
             }
             [lo, hi].into_iter().for_each(|c| again(c));
+        }
+        Expr::Case { base: Some(base), arms, .. } => {
+            for (when, _) in arms {
+                if let Expr::Compare(c) = when {
+                    if let Expr::CaseBase(affinity, _) = &mut c.lhs {
+                        *affinity = base.affinity();
+                    }
+                    again(c);
+                }
+            }
         }
         Expr::InList(l) => l.affinity = list_affinity(&l.lhs),
         _ => {}
@@ -170,8 +216,7 @@ fn fits(arm: &Core, k: usize, sets: bool, term: &Expr) -> bool {
         Expr::IfNotNullRow(..) | Expr::Raise(..) => true,
         _ => false,
     });
-    let binary =
-        |e: &Expr| e.collation().is_none_or(|c| matches!(c.0, Collation::Binary) || compares_by(term, &c.0));
+    let binary = |e: &Expr| e.collation().is_none_or(|c| c.0.is_binary() || compares_by(term, &c.0));
     let merged = sets || arm.distinct || arm.aggregate || !arm.windows.is_empty();
     if costly || merged && !binary(e) {
         return false;
