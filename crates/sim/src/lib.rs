@@ -5,7 +5,8 @@
 //! [`image`]s that a power loss may leave are made, opened, recovered, checked for integrity, and their
 //! content is compared with the states that `PRAGMA synchronous` allows ([`crash`]). Beside that, each call
 //! to the disk and each counted allocation fails once, or from then on ([`fault`]). Several connections run
-//! interleaved at every call to the disk, and die there ([`race`], [`baton`]). All choices hang on one seed.
+//! interleaved at every call to the disk, and die there ([`race`], [`baton`]). Tables of texts and vectors are searched, too, and must find
+//! what a scan finds ([`searches`]). All choices hang on one seed.
 //!
 //! What it does not know: how the engine works. It sees files, SQL and result codes.
 
@@ -17,4 +18,5 @@ pub mod image;
 pub mod race;
 pub mod rng;
 pub mod script;
+pub mod searches;
 pub mod state;

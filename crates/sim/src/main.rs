@@ -7,12 +7,12 @@ use iolite_sim::crash::{Counts, Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
 use iolite_sim::race::{RACES, Search, explore, left_behind};
-use iolite_sim::script::{FILES, MODES, SYNCS, Setting, record};
+use iolite_sim::script::{FILES, MODES, SYNCS, Setting, Subject, record};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|large|fault|alloc|files|races] [--race N] [--quick]
+const USAGE: &str = "sim [--mode M] [--sync S] [--seed N] [--only crash|exclusive|large|search|fault|alloc|files|races] [--race N] [--quick]
 
 Runs scripted transactions in each journal mode (delete, truncate, persist, memory, off, wal) and synchronous level
 (off, normal, full, extra), or in the named ones, and recovers what power losses and crashes at every write and sync
@@ -71,8 +71,15 @@ fn run(o: &Options) -> Result<Counts, String> {
             } {
                 let start = Instant::now();
                 let (auto_vacuum, exclusive) = if round == 3 { (0, true) } else { (round, false) };
-                let setting =
-                    Setting { mode, sync, auto_vacuum, exclusive, large: false, others: &[], seed: o.seed };
+                let setting = Setting {
+                    mode,
+                    sync,
+                    auto_vacuum,
+                    exclusive,
+                    subject: Subject::Rows,
+                    others: &[],
+                    seed: o.seed,
+                };
                 let r = record(Arc::new(Disk::new(o.seed)), setting, setting.script(o.quick))?;
                 let c = check(&r, effort, 0)?;
                 println!(
@@ -94,6 +101,9 @@ fn run(o: &Options) -> Result<Counts, String> {
     }
     if o.what == "all" || o.what == "large" {
         large(o, &mut all)?;
+    }
+    if o.what == "all" || o.what == "search" {
+        search(o, &mut all)?;
     }
     if matches!(o.what.as_str(), "all" | "races" | "large") {
         races(o)?;
@@ -120,9 +130,16 @@ fn large(o: &Options, all: &mut Counts) -> Result<(), String> {
             continue;
         }
         let start = Instant::now();
-        let setting =
-            Setting { mode: "wal", sync, auto_vacuum: 0, exclusive, large: true, others: &[], seed: o.seed };
-        let r = record(Arc::new(Disk::new(o.seed)), setting, setting.large_script())?;
+        let setting = Setting {
+            mode: "wal",
+            sync,
+            auto_vacuum: 0,
+            exclusive,
+            subject: Subject::Large,
+            others: &[],
+            seed: o.seed,
+        };
+        let r = record(Arc::new(Disk::new(o.seed)), setting, setting.script(true))?;
         let c = check(&r, effort, 0)?;
         println!(
             "large values: wal {sync}{}: {c:?}, {:.1} s",
@@ -134,12 +151,45 @@ fn large(o: &Options, all: &mut Counts) -> Result<(), String> {
             continue;
         }
         for of in [FileKind::Wal, FileKind::MainDb] {
-            let (caught, n) = lies(setting, &setting.large_script(), Some(of), lies_stride(o))?;
+            let (caught, n) = lies(setting, &setting.script(true), Some(of), lies_stride(o))?;
             println!("dropped syncs: large values, {of:?}: {caught} of {n} caught");
             if caught == 0 {
                 return Err(format!("no dropped sync was caught: {setting:?} {of:?}"));
             }
         }
+    }
+    Ok(())
+}
+
+/// Tables of texts and vectors: crashes, failing calls, failing allocations.
+fn search(o: &Options, all: &mut Counts) -> Result<(), String> {
+    let effort = if o.quick { Effort::quick() } else { Effort::full() };
+    for (mode, sync, auto_vacuum) in
+        [("delete", "full", 0), ("wal", "normal", 1), ("wal", "full", 0), ("truncate", "normal", 2)]
+    {
+        let unwanted = |given: &Option<String>, this: &str| given.as_deref().is_some_and(|g| g != this);
+        if unwanted(&o.mode, mode) || unwanted(&o.sync, sync) {
+            continue;
+        }
+        let start = Instant::now();
+        let setting = Setting {
+            mode,
+            sync,
+            auto_vacuum,
+            exclusive: false,
+            subject: Subject::Search,
+            others: &[],
+            seed: o.seed,
+        };
+        let clean = record(Arc::new(Disk::new(o.seed)), setting, setting.script(o.quick))?;
+        let mut c = check(&clean, effort, 0)?;
+        let stride = if o.quick { 211 } else { 11 };
+        for (op, code) in fault::FILE_FAULTS {
+            c.add(fault::calls(&clean, op, code, false, stride)?);
+        }
+        c.add(fault::allocations(&clean, stride * 7)?);
+        println!("search: {mode} {sync}: {c:?}, {:.1} s", start.elapsed().as_secs_f64());
+        all.add(c);
     }
     Ok(())
 }
@@ -167,8 +217,15 @@ fn dropped(o: &Options) -> Result<(), String> {
         if o.mode.as_deref().is_some_and(|m| m != mode) || o.sync.as_deref().is_some_and(|s| s != sync) {
             continue;
         }
-        let setting =
-            Setting { mode, sync, auto_vacuum: 0, exclusive: false, large: false, others: &[], seed: o.seed };
+        let setting = Setting {
+            mode,
+            sync,
+            auto_vacuum: 0,
+            exclusive: false,
+            subject: Subject::Rows,
+            others: &[],
+            seed: o.seed,
+        };
         let (caught, all) = lies(setting, &setting.script(true), of, lies_stride(o))?;
         let of = of.map_or("directory".to_string(), |k| format!("{k:?}"));
         println!("dropped syncs: {mode} {sync} {of}: {caught} of {all} caught");
@@ -219,7 +276,7 @@ fn faults(o: &Options, all: &mut Counts) -> Result<(), String> {
                 sync,
                 auto_vacuum: 1,
                 exclusive: false,
-                large: false,
+                subject: Subject::Rows,
                 others: &[],
                 seed: o.seed,
             };
@@ -268,11 +325,11 @@ fn files(o: &Options, all: &mut Counts) -> Result<(), String> {
                 sync: o.sync.as_deref().and_then(|s| SYNCS.into_iter().find(|x| *x == s)).unwrap_or("full"),
                 auto_vacuum: 0,
                 exclusive: false,
-                large: false,
+                subject: Subject::Rows,
                 others,
                 seed: o.seed,
             };
-            let clean = fault::measure(setting, setting.files_script())?;
+            let clean = fault::measure(setting, setting.script(true))?;
             let mut c = Counts::default();
             for (op, code) in fault::FILE_FAULTS {
                 for persistent in [false, true] {

@@ -6,6 +6,7 @@
 //! hundred writes.
 
 use crate::disk::{Disk, Event};
+use crate::searches;
 use crate::state::{AUX, MAIN, OTHERS, dump};
 use iolite::engine::{Connection, OpenFlags};
 use std::sync::Arc;
@@ -16,6 +17,17 @@ pub const MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "off", 
 pub const FILES: [&str; 4] = ["delete", "truncate", "persist", "wal"];
 /// `PRAGMA synchronous`, by number.
 pub const SYNCS: [&str; 4] = ["off", "normal", "full", "extra"];
+
+/// What a script is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Tables, indexes, maintenance; with `Setting::others`: several files.
+    Rows,
+    /// Large values, with `PRAGMA large_value_direct`.
+    Large,
+    /// Full text and vectors: what lies beside the rows in shadow tables and in memory.
+    Search,
+}
 
 /// Under which settings a script runs.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +40,9 @@ pub struct Setting {
     pub auto_vacuum: u8,
     /// `PRAGMA locking_mode=EXCLUSIVE`: locks are kept, the index of a log is private.
     pub exclusive: bool,
-    /// Large values, with `PRAGMA large_value_direct`: see [`Setting::large_script`].
-    pub large: bool,
-    /// Journal modes of the databases attached: see [`Setting::files_script`].
+    /// What the script is about.
+    pub subject: Subject,
+    /// Journal modes of the databases attached: where there are any, transactions are over all of them.
     pub others: &'static [&'static str],
     /// What all random choices hang on.
     pub seed: u64,
@@ -83,8 +95,18 @@ impl Setting {
         )
     }
 
+    /// The script. `quick`: the share of it that every change of the code should pass.
+    pub fn script(&self, quick: bool) -> Vec<Act> {
+        match self.subject {
+            Subject::Rows if !self.others.is_empty() => self.files_script(),
+            Subject::Rows => self.rows_script(quick),
+            Subject::Large => self.large_script(),
+            Subject::Search => self.search_script(quick),
+        }
+    }
+
     /// A script of transactions over several files, each in its own mode.
-    pub fn files_script(&self) -> Vec<Act> {
+    fn files_script(&self) -> Vec<Act> {
         let mut s = vec![sql("CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b BLOB)")];
         for (name, file) in &OTHERS[..self.others.len()] {
             s.push(Act::Sql(format!("ATTACH '{file}' AS {name}; {}", self.pragmas(name))));
@@ -116,7 +138,7 @@ impl Setting {
     }
 
     /// A script about large values that go to the file at once. The cache holds more than the half of one.
-    pub fn large_script(&self) -> Vec<Act> {
+    fn large_script(&self) -> Vec<Act> {
         let put = |letter: &str| format!("UPDATE t SET b = {} WHERE id = 1", large(&format!("'{letter}'")));
         let act = |text: String| Act::Sql(text);
         let reader = |a: Act| if self.exclusive { sql("SELECT 1") } else { a };
@@ -158,8 +180,88 @@ impl Setting {
         ]
     }
 
-    /// The script. `quick`: the share of it that every change of the code should pass.
-    pub fn script(&self, quick: bool) -> Vec<Act> {
+    /// A script about tables of texts and of vectors, exact, with lists and with a graph. Chunks are small, and so are the numbers of rows from which on
+    /// indexes are made.
+    fn search_script(&self, quick: bool) -> Vec<Act> {
+        // Row `i` of each table; vectors lie apart.
+        let rows = |from: i64, to: i64| {
+            let numbers = format!(
+                "WITH RECURSIVE n(i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {to}) "
+            );
+            let vector = "'[' || (i * 7 % 13) || ',' || (i * 5 % 11) || ',' || (i % 3) || ',' || i || ']'";
+            format!(
+                "{numbers} INSERT INTO f(rowid, body) SELECT i, 'all w' || i % 7 || ' x' || i % 3 || ' row' || i FROM n; \
+                 {numbers} INSERT INTO exact(rowid, e, year, title) SELECT i, {vector}, i % 4, 'no ' || i FROM n; \
+                 {numbers} INSERT INTO lists(rowid, e) SELECT i, {vector} FROM n; \
+                 {numbers} INSERT INTO graph(rowid, e) SELECT i, {vector} FROM n; "
+            )
+        };
+        let each = |text: &str| ["exact", "lists", "graph"].map(|t| text.replace("VEC", t)).concat();
+        let mut s = vec![
+            sql(
+                "BEGIN; CREATE VIRTUAL TABLE f USING fts5(body); INSERT INTO f(f, rank) VALUES('pgsz', 64); COMMIT",
+            ),
+            sql(
+                "BEGIN; CREATE VIRTUAL TABLE exact USING vec0(e float[4], year integer, +title text, chunk_size=8); \
+                 CREATE VIRTUAL TABLE lists USING vec0(e float[4] index=ivf(train=12, lists=3, probes=2), chunk_size=8); \
+                 CREATE VIRTUAL TABLE graph USING vec0(e float[4] distance_metric=cosine index=hnsw(train=12, m=4), chunk_size=8); \
+                 COMMIT",
+            ),
+            Act::Sql(format!("BEGIN; {}COMMIT", rows(1, 5))),
+            Act::Sql(format!("BEGIN; {}COMMIT", rows(10, 30))),
+            Act::Sql(format!(
+                "BEGIN; {} SAVEPOINT s; {} DELETE FROM f; {} ROLLBACK TO s; {} RELEASE s; COMMIT",
+                rows(40, 41),
+                each("DELETE FROM VEC; "),
+                rows(50, 52),
+                rows(42, 43)
+            )),
+            Act::Sql(format!(
+                "BEGIN; {}UPDATE f SET body = 'gone'; ROLLBACK",
+                each("DELETE FROM VEC WHERE rowid > 3; ")
+            )),
+            sql("UPDATE f SET body = 'all changed w1' WHERE rowid % 5 = 0"),
+            sql("UPDATE lists SET e = '[9, 9, 9, 9]' WHERE rowid = 12"),
+            sql(
+                "BEGIN; DELETE FROM exact WHERE rowid IN (2, 11, 12); DELETE FROM lists WHERE rowid IN (2, 13); \
+                 DELETE FROM graph WHERE rowid < 4; DELETE FROM f WHERE rowid BETWEEN 3 AND 11; COMMIT",
+            ),
+            sql("INSERT INTO lists(lists) VALUES('rebuild')"),
+            sql("INSERT INTO graph(graph) VALUES('rebuild')"),
+            Act::Reopen,
+            Act::Sql(format!("BEGIN; {}COMMIT", rows(60, 62))),
+        ];
+        if self.mode == "wal" {
+            s.extend([
+                sql("PRAGMA wal_checkpoint(RESTART)"),
+                sql("UPDATE exact SET e = '[1, 2, 3, 4]', year = 5 WHERE rowid = 4"),
+            ]);
+        }
+        if quick {
+            return s;
+        }
+        s.extend([
+            sql("INSERT INTO f(f) VALUES('optimize')"),
+            Act::Sql(format!("BEGIN; {}COMMIT", rows(70, 90))),
+            sql("INSERT INTO graph(graph) VALUES('optimize')"),
+            // A statement that fails half-way is taken back alone.
+            sql("BEGIN; INSERT OR IGNORE INTO exact(rowid, e, year) VALUES(100, '[1, 1, 1, 1]', 1), (100, '[2, 2, 2, 2]', 2); \
+                 INSERT OR REPLACE INTO lists(rowid, e) VALUES(70, '[0, 0, 0, 1]'); COMMIT"),
+            sql("INSERT INTO f(f, rank) VALUES('secure-delete', 1)"),
+            sql("DELETE FROM f WHERE rowid % 2"),
+            Act::Sql(format!("BEGIN; {}COMMIT", each("DELETE FROM VEC WHERE rowid BETWEEN 15 AND 75; "))),
+            sql("VACUUM"),
+            sql("INSERT INTO f(f) VALUES('rebuild')"),
+            Act::Sql(format!("BEGIN; {}COMMIT", rows(200, 203))),
+            sql("ALTER TABLE lists RENAME TO renamed"),
+            sql("BEGIN; DROP TABLE renamed; DROP TABLE graph; INSERT INTO f(body) VALUES('all after'); COMMIT"),
+            Act::Reopen,
+        ]);
+        s
+    }
+
+    /// A script about tables and indexes, with all that maintains a file.
+    fn rows_script(&self, quick: bool) -> Vec<Act> {
         let mut s = vec![
             sql(
                 "BEGIN; CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b BLOB); CREATE INDEX ta ON t(a); COMMIT",
@@ -299,7 +401,7 @@ impl Runner {
                 // A lease that no test is long enough for: locks go only when somebody needs them.
                 c.execute_batch("PRAGMA wal_autocheckpoint = 30; PRAGMA lock_lease_ms = 60000")?;
             }
-            if self.setting.large {
+            if self.setting.subject == Subject::Large {
                 c.execute_batch("PRAGMA large_value_direct = on")?;
             }
             Ok(())
@@ -342,6 +444,9 @@ impl Runner {
     /// What its databases contain.
     pub fn content(&mut self) -> Result<String, String> {
         let c = self.connection().map_err(|e| format!("{e:?}"))?;
+        if self.setting.subject == Subject::Search {
+            searches::check(&c)?;
+        }
         dump(&c)
     }
 }

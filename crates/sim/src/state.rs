@@ -2,6 +2,7 @@
 
 use crate::image::Files;
 use crate::rng::digest;
+use crate::searches;
 use iolite::engine::{Connection, OpenFlags, Value};
 use iolite_os::{MemoryVfs, Vfs};
 use std::path::Path;
@@ -14,7 +15,8 @@ pub const AUX: &str = "aux.db";
 /// All that may be attached: name and file.
 pub const OTHERS: [(&str, &str); 2] = [("aux", AUX), ("third", "third.db")];
 
-fn cell(v: &Value, out: &mut String) {
+/// Appends a value as contents show it.
+pub(crate) fn cell(v: &Value, out: &mut String) {
     use std::fmt::Write;
     let _ = match v {
         Value::Null => write!(out, "|null"),
@@ -47,7 +49,10 @@ fn dump_by(ask: Ask<'_>) -> Result<String, String> {
             Ok(())
         };
         add(&format!("SELECT type, name, tbl_name, sql FROM {db}.sqlite_master"), "")?;
-        let names = ask(&format!("SELECT name FROM {db}.sqlite_master WHERE type='table'"))?;
+        // What a virtual table says is in its shadow tables, and stock SQLite does not know all modules.
+        let names = ask(&format!(
+            "SELECT name FROM {db}.sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        ))?;
         for n in names {
             let Value::Text(n, _) = &n[0] else { continue };
             let n = String::from_utf8_lossy(n).into_owned();
@@ -103,6 +108,7 @@ fn checked(c: &Connection, there: &dyn Fn(&str) -> bool) -> Result<String, Strin
     if text != "|ok" {
         return Err(format!("integrity_check: {text}"));
     }
+    searches::check_content(c, &content)?;
     Ok(content)
 }
 

@@ -65,6 +65,7 @@ const UNSAFE: &[&str] = &[
     "crates/cli/src/signal.rs",
     "crates/columnar/src/kernel",
     "crates/columnar/src/star/threads.rs",
+    "crates/vector/src/dot",
     "crates/vector/src/dot.rs",
     "crates/bench-compare/src/native",
 ];

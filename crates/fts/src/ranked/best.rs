@@ -397,9 +397,11 @@ impl Search {
                     return;
                 }
                 let row = start + place as i64;
-                let value = |i: usize| match lists[i].rows[at[i]..to[i]].binary_search(&row) {
-                    Ok(k) => lists[i].values[at[i] + k],
-                    Err(_) => 0.0,
+                // Places come in ascending order: a list is gone through once for a window.
+                let mut value = |i: usize| {
+                    let rows = &lists[i].rows[..to[i]];
+                    at[i] = seek(rows, at[i], row);
+                    if rows.get(at[i]) == Some(&row) { lists[i].values[at[i]] } else { 0.0 }
                 };
                 let score = if rest == 0.0 { sum } else { (0..n).fold(0.0, |s, i| s + value(i)) };
                 if score > least && passes(row) {

@@ -7,11 +7,11 @@ use iolite_sim::crash::{Effort, check, lies};
 use iolite_sim::disk::{Disk, Op};
 use iolite_sim::fault;
 use iolite_sim::race::{RACES, Search, explore, left_behind};
-use iolite_sim::script::{FILES, MODES, SYNCS, Setting, record};
+use iolite_sim::script::{FILES, MODES, SYNCS, Setting, Subject, record};
 use std::sync::Arc;
 
 fn setting(mode: &'static str, sync: &'static str) -> Setting {
-    Setting { mode, sync, auto_vacuum: 0, exclusive: false, large: false, others: &[], seed: 1 }
+    Setting { mode, sync, auto_vacuum: 0, exclusive: false, subject: Subject::Rows, others: &[], seed: 1 }
 }
 
 fn crash(setting: Setting, quick: bool) {
@@ -40,8 +40,8 @@ fn vacuum_several_files_and_changes_of_mode_survive_crashes() {
 /// Large values that go to the file at once, and each sync that they need.
 #[test]
 fn large_values_in_free_pages_survive_crashes() {
-    let large = Setting { large: true, ..setting("wal", "normal") };
-    let r = record(Arc::new(Disk::new(1)), large, large.large_script()).unwrap();
+    let large = Setting { subject: Subject::Large, ..setting("wal", "normal") };
+    let r = record(Arc::new(Disk::new(1)), large, large.script(true)).unwrap();
     if let Err(e) = check(&r, Effort { samples: 3, nested: 1, stock: 2 }, 0) {
         panic!("{e}");
     }
@@ -49,6 +49,20 @@ fn large_values_in_free_pages_survive_crashes() {
         // The second seed leaves the first frames of the next commit and those behind them of the killed one.
         left_behind(1, anew).unwrap();
         left_behind(990_002, anew).unwrap();
+    }
+}
+
+/// Searches of texts and of vectors find what a scan finds, whatever was interrupted.
+#[test]
+fn searches_find_what_scans_find_after_crashes_and_failing_calls() {
+    let of = |mode, sync| Setting { subject: Subject::Search, ..setting(mode, sync) };
+    let log = record(Arc::new(Disk::new(1)), of("wal", "normal"), of("wal", "normal").script(true)).unwrap();
+    if let Err(e) = check(&log, Effort { samples: 1, nested: 1, stock: 2 }, 0) {
+        panic!("{e}");
+    }
+    let journal = fault::measure(of("delete", "full"), of("delete", "full").script(true)).unwrap();
+    for (op, code) in [(Op::Write, Code::Full), (Op::Read, Code::IoerrRead), (Op::Sync, Code::IoerrFsync)] {
+        fault::calls(&journal, op, code, false, 131).unwrap();
     }
 }
 
@@ -107,7 +121,7 @@ fn a_failing_call_leaves_several_files_together() {
     for others in [&["delete", "wal"], &["wal", "truncate"], &["wal", "wal"], &["persist", "delete"]] {
         for mode in FILES {
             let setting = Setting { others, ..setting(mode, "full") };
-            let clean = fault::measure(setting, setting.files_script()).unwrap();
+            let clean = fault::measure(setting, setting.script(true)).unwrap();
             for (op, code) in fault::FILE_FAULTS {
                 fault::calls(&clean, op, code, false, 31).unwrap();
             }
