@@ -351,6 +351,7 @@ impl Pager {
         if self.state != State::WriterLocked {
             return Ok(());
         }
+        self.pressed = false;
         if self.kind == Kind::File && self.wal.is_none() && self.journal_mode != JournalMode::Off {
             let memory = self.journal_mode == JournalMode::Memory;
             if !memory {
@@ -420,20 +421,26 @@ impl Pager {
     #[inline(never)]
     fn evict(&mut self) -> Result<()> {
         let mut left = 2;
+        // The first page is written once no clean one is left: who reads the file has to go then. From there on clean and changed pages
+        // are alike, or else those that all ways lead through would make room for those that were changed once.
+        let mut clean = !self.pressed;
         while self.table.len() >= self.cache_target && left > 0 {
-            left -= 1;
-            let victim = match self.table.victim() {
-                Some(v) => Some(v),
-                None if self.spill()? => self.table.victim(),
-                None => None,
+            let victim = match self.table.victim(clean) {
+                None if !self.pressed && self.spill()? => self.table.victim(true),
+                found => found,
             };
-            match victim {
-                Some(pgno) => {
-                    self.table.remove(pgno);
-                    self.former.note(pgno, self.cache_target);
+            let Some((pgno, dirty)) = victim else { break };
+            if dirty {
+                // Others are written with it. Where that is not possible, clean ones go.
+                clean = true;
+                self.spill()?;
+                if self.table.find(pgno).is_none_or(|i| self.table.slot(i).flags & DIRTY != 0) {
+                    continue;
                 }
-                None => break,
             }
+            left -= 1;
+            self.table.remove(pgno);
+            self.former.note(pgno, self.cache_target);
         }
         Ok(())
     }
@@ -515,10 +522,11 @@ impl Pager {
         for (pgno, _) in &pages {
             if let Some(i) = self.table.find(*pgno) {
                 let slot = self.table.slot_mut(i);
-                slot.flags &= !(DIRTY | DONT_WRITE | RECENT);
+                slot.flags &= !(DIRTY | DONT_WRITE);
                 slot.saved = 0;
             }
         }
+        self.pressed = true;
         Ok(true)
     }
 

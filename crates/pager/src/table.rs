@@ -222,22 +222,30 @@ impl PageTable {
     /// slots before it nearly full and those behind it nearly empty: with a full cache a search looked at dozens of slots.)
     #[inline]
     fn advance(&mut self) -> usize {
-        // Odd, and the number of slots is a power of two: each slot has its turn.
-        let stride = self.home(1) | 1;
-        self.hand = (self.hand + stride) & self.slots.len().wrapping_sub(1);
+        self.hand = self.after(self.hand);
         self.hand
     }
 
-    /// A clean page that nobody but the table holds and that was not hit lately.
-    pub fn victim(&mut self) -> Option<Pgno> {
-        // Twice round: the first time takes marks away, the second finds. A table full of dirty or held pages
-        // would be swept in vain at every miss, hence the bound.
+    /// The slot that the hand comes to behind this one.
+    #[inline(always)]
+    fn after(&self, hand: usize) -> usize {
+        // Odd, and the number of slots is a power of two: each slot has its turn.
+        let stride = self.home(1) | 1;
+        (hand + stride) & self.slots.len().wrapping_sub(1)
+    }
+
+    /// The next page that nobody but the table holds and that was not hit lately. Of a changed one the number is told beside: it has to be
+    /// written first. `clean`: only clean ones are asked for.
+    pub fn victim(&mut self, clean: bool) -> Option<(Pgno, bool)> {
+        // Twice round: the first time takes marks away, the second finds. A table full of held pages would be swept in vain at every
+        // miss, hence the bound.
         let bound = (self.slots.len() * 2).min(1024);
         for _ in 0..bound {
             let hand = self.advance();
             let s = &mut self.slots[hand];
             let Some(buf) = &s.buf else { continue };
-            if s.flags & DIRTY != 0 {
+            let dirty = s.flags & DIRTY != 0;
+            if dirty && clean {
                 continue;
             }
             if s.flags & RECENT != 0 {
@@ -245,32 +253,31 @@ impl PageTable {
                 continue;
             }
             if buf.refs() == 1 {
-                return Some(s.pgno);
+                return Some((s.pgno, dirty));
             }
         }
         None
     }
 
-    /// Changed pages that nobody but the table holds, `most` at the most: first those that were not hit since the hand last came by. The
-    /// hand goes on from where it stands, so that over time each page has its turn.
-    pub fn changed(&mut self, most: usize) -> Result<Vec<(Pgno, Buf)>> {
+    /// Changed pages that nobody but the table holds, `most` at the most, in the order in which the hand would come to them, which stays
+    /// where it is: those that were not hit lately, and where these are few, a quarter of `most` whatever they are.
+    pub fn changed(&self, most: usize) -> Result<Vec<(Pgno, Buf)>> {
         let mut pages = Vec::new();
-        let n = self.slots.len();
-        // Twice round: the first time takes marks away. What was taken is held, and passed by the second time.
-        for _ in 0..2 * n {
-            if pages.len() >= most {
-                break;
-            }
-            let hand = self.advance();
-            let s = &mut self.slots[hand];
-            let Some(buf) = s.buf.as_ref().filter(|_| s.flags & DIRTY != 0) else { continue };
-            if s.flags & RECENT != 0 {
-                s.flags &= !RECENT;
-                continue;
-            }
-            if buf.refs() == 1 {
-                alloc::reserve(&mut pages, 1)?;
-                pages.push((s.pgno, buf.clone()));
+        for (want, recent) in [(most, 0), (most.div_ceil(4), RECENT)] {
+            let mut hand = self.hand;
+            for _ in 0..self.slots.len() {
+                if pages.len() >= want {
+                    break;
+                }
+                let s = &self.slots[hand];
+                if let Some(buf) = &s.buf
+                    && s.flags & (DIRTY | RECENT) == DIRTY | recent
+                    && buf.refs() == 1
+                {
+                    alloc::reserve(&mut pages, 1)?;
+                    pages.push((s.pgno, buf.clone()));
+                }
+                hand = self.after(hand);
             }
         }
         Ok(pages)
@@ -303,11 +310,11 @@ mod tests {
             assert_eq!(found, model.contains(&pgno).then(|| pgno.to_be_bytes().to_vec()));
         }
         assert!(t.find(0).is_none());
-        assert!(t.victim().is_some_and(|p| model.contains(&p)));
+        assert!(t.victim(true).is_some_and(|p| model.contains(&p.0)));
     }
 
     #[test]
-    fn changed_pages_are_given_in_turn_and_those_hit_lately_last() {
+    fn pages_hit_lately_have_a_second_turn() {
         let mut t = PageTable::new();
         for pgno in 1..=12 {
             let i = t.insert(pgno, Buf::copy_of(&[pgno as u8]).unwrap()).unwrap();
@@ -315,14 +322,19 @@ mod tests {
         }
         let held = t.hit(1).unwrap();
         t.hit(2).unwrap();
-        let of = |pages: &[(Pgno, Buf)]| pages.iter().map(|p| p.0).collect::<Vec<_>>();
-        let (first, then) = (t.changed(4).unwrap(), t.changed(4).unwrap());
-        let mut both = [of(&first), of(&then)].concat();
-        both.sort_unstable();
-        assert_eq!(both, (3..=10).collect::<Vec<_>>());
-        let rest = of(&t.changed(10).unwrap());
-        assert!(rest.contains(&2) && !rest.contains(&1));
-        drop((held, first, then));
-        assert_eq!(t.changed(20).unwrap().len(), 10);
+        let of = |pages: Vec<(Pgno, Buf)>| {
+            let mut numbers: Vec<_> = pages.iter().map(|p| p.0).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        assert_eq!(of(t.changed(20).unwrap()), (3..=10).collect::<Vec<_>>());
+        // Where there are few others, those hit lately make up a quarter.
+        assert_eq!(of(t.changed(40).unwrap()), (2..=10).collect::<Vec<_>>());
+        assert_eq!(t.changed(4).unwrap().len(), 4);
+        let seen: BTreeSet<_> = (0..10).map(|_| t.victim(false).unwrap()).collect();
+        assert_eq!(seen, (3..=12).map(|p| (p, p <= 10)).collect());
+        assert!((0..11).any(|_| t.victim(false) == Some((2, true))));
+        assert!((0..4).all(|_| t.victim(true).is_some_and(|v| v.0 > 10 && !v.1)));
+        drop(held);
     }
 }
