@@ -17,8 +17,22 @@ pub struct Wanted<'a> {
     pub what: What,
     /// Its leading terms alone are of use, too.
     pub part: bool,
+    /// So many rows are taken at the most, where LIMIT is a number.
+    pub most: Option<f64>,
     /// Columns that conditions make constant.
     pub constant: &'a [(TableId, i32)],
+}
+
+impl Wanted<'_> {
+    /// What sorting so many rows costs, when so many leading terms of the order come out by themselves.
+    fn sort(&self, rows: f64, delivered: usize) -> f64 {
+        let left = 1.0 - delivered as f64 / self.terms.len() as f64;
+        match (self.what, self.most) {
+            (_, Some(most)) => cost::sort_some(rows, most, delivered > 0) * left,
+            (What::Distinct, None) => cost::sort_some(rows, rows / 2.0, false) / cost::LIMITED * left,
+            _ => cost::sort(rows) * left,
+        }
+    }
 }
 
 /// What an order is wanted for.
@@ -87,14 +101,33 @@ pub fn search(
     wanted: Option<&Wanted<'_>>,
     runs: f64,
 ) -> Option<Path> {
-    let n = sources.len();
-    if let (1, [only]) = (n, &mut candidates[..]) {
+    if let (1, [only]) = (sources.len(), &mut candidates[..]) {
         let k = best_of_one(sources, only, wanted, runs)?;
         only.swap(0, k);
         only.truncate(1);
         let rows = only[0].rows;
         return Some(path(sources, std::mem::take(only), wanted, rows));
     }
+    // How many rows come out hangs on the query, not on the path: a sort is as dear for all paths, however they estimate it.
+    let sorted = match wanted {
+        Some(_) => cheapest(sources, &candidates, None, 0.0, runs)?.1,
+        None => 0.0,
+    };
+    let (chosen, rows) = cheapest(sources, &candidates, wanted, sorted, runs)?;
+    let loops = chosen.into_iter().rev().map(|(i, k)| candidates[i].swap_remove(k)).collect();
+    Some(path(sources, loops, wanted, rows / runs))
+}
+
+/// The loops of the cheapest path, innermost first, each as its source and which of the candidates; and the rows that come out in all runs. `sorted`: so
+/// many are sorted, where the wanted order does not come out.
+fn cheapest(
+    sources: &[Source],
+    candidates: &[Vec<Candidate>],
+    wanted: Option<&Wanted<'_>>,
+    sorted: f64,
+    runs: f64,
+) -> Option<(Vec<(usize, usize)>, f64)> {
+    let n = sources.len();
     let any_right = sources.iter().any(|s| s.join.right);
     // Nothing written behind a CROSS JOIN comes before what is written to its left.
     let mut crossed = 0;
@@ -161,9 +194,7 @@ pub fn search(
                     };
                     let mask = p.mask | 1 << i;
                     let sort = match wanted {
-                        Some(w) if state == OrderState::Dead => {
-                            cost::sort(rows) * (1.0 - delivered as f64 / w.terms.len() as f64)
-                        }
+                        Some(w) if state == OrderState::Dead => w.sort(sorted, delivered),
                         _ => 0.0,
                     };
                     let total = estimate(cost + sort);
@@ -179,10 +210,7 @@ pub fn search(
         beam = next;
     }
     let (at, best) = paths.iter().enumerate().skip(beam).min_by_key(|(_, p)| p.total)?;
-    let rows = best.rows / runs;
-    let chosen: Vec<(usize, usize)> = picks(&paths, at).collect();
-    let loops = chosen.into_iter().rev().map(|(i, k)| candidates[i].swap_remove(k)).collect();
-    Some(path(sources, loops, wanted, rows))
+    Some((picks(&paths, at).collect(), best.rows))
 }
 
 /// The loops of a partial path, innermost first.
@@ -206,6 +234,11 @@ fn best_of_one(
     if let [_] = list {
         return Some(0);
     }
+    // As in a search among several: a sort is as dear for all.
+    let sorted = match wanted {
+        Some(_) => list[best_of_one(sources, list, None, runs)?].rows,
+        None => 0.0,
+    };
     let mut best: [Option<([f64; 3], usize)>; 2] = [None; 2];
     let mut first = 0;
     let mut order = Order::default();
@@ -215,8 +248,7 @@ fn best_of_one(
             Some(w) => {
                 order.find(sources, &[c], w);
                 let dead = order.state == OrderState::Dead;
-                let left = 1.0 - order.delivered as f64 / w.terms.len() as f64;
-                (dead, if dead { cost::sort(c.rows) * left } else { 0.0 })
+                (dead, if dead { w.sort(sorted, order.delivered) } else { 0.0 })
             }
         };
         let cost = c.setup / runs + c.cost;

@@ -1,6 +1,6 @@
 //! From bound queries to plan trees.
 
-use crate::access::{Accesses, Asked, Candidate};
+use crate::access::{self, Accesses, Asked, Candidate};
 use crate::bind::{Binder, Env};
 use crate::bloom;
 use crate::bound::*;
@@ -32,8 +32,10 @@ pub(crate) struct Planner<'a> {
     env: &'a Env<'a>,
     /// The rows found are to be changed: they are visited in the table's order unless an index is sought.
     changing: bool,
-    /// LIMIT and OFFSET of the query whose only arm is planned next.
+    /// LIMIT and OFFSET of the query whose only arm is planned next, where a module is told them.
     limits: Option<(Expr, Option<Expr>)>,
+    /// Its LIMIT, where that is a number.
+    most: Option<f64>,
     /// No expression holds a query: none is searched for one.
     flat: bool,
     /// The statement changes no rows.
@@ -55,6 +57,7 @@ impl<'a> Planner<'a> {
             env,
             changing: false,
             limits: None,
+            most: None,
             flat: !binder.has_subqueries(),
             reads_only: false,
             numbers: binder.numbers(),
@@ -99,6 +102,10 @@ impl<'a> Planner<'a> {
         swap(&mut out.columns, &mut s.columns);
         swap(&mut out.order_by, &mut s.order_by);
         let plan = &mut out.cores[0];
+        self.most = match out.limit {
+            Some(Expr::Const(Value::Int(n))) if n >= 0 => Some(n as f64),
+            _ => None,
+        };
         if let (Some(limit), [source]) = (&out.limit, &s.cores[0].sources[..])
             && virtual_table(source)
         {
@@ -237,7 +244,7 @@ impl<'a> Planner<'a> {
         plan: &mut CorePlan,
     ) -> Result<bool> {
         let changing = std::mem::take(&mut self.changing);
-        let mut limits = self.limits.take();
+        let (mut limits, mut most) = (self.limits.take(), self.most.take());
         if !core.values.is_empty() {
             for e in core.values.iter().flatten() {
                 self.nested(e)?;
@@ -291,6 +298,9 @@ impl<'a> Planner<'a> {
         if core.aggregate || core.distinct || !windows.is_empty() {
             limits = None;
         }
+        if core.aggregate || !windows.is_empty() {
+            most = None;
+        }
         plan.distinct = match core.distinct {
             false => Distinct::No,
             true if windows.is_empty() && distinct::is_redundant(core, &terms) => Distinct::Unique,
@@ -306,7 +316,7 @@ impl<'a> Planner<'a> {
             let order = if windows.is_empty() { &order_by[..] } else { input_order };
             // A module is not told of a window's order: it may refuse orders that it cannot give.
             let offered = windows.is_empty();
-            let order = (order, offered, limits);
+            let order = (order, offered, limits, most);
             self.loops(core, &terms, order, &results, min_max.as_ref(), (&queries, changing))?
         };
         if path.adjacent {
@@ -425,7 +435,7 @@ impl<'a> Planner<'a> {
         &mut self,
         core: &Core,
         terms: &[Term],
-        (order_by, offered, limits): (&[OrderTerm], bool, Option<(Expr, Option<Expr>)>),
+        (order_by, offered, limits, most): (&[OrderTerm], bool, Option<(Expr, Option<Expr>)>, Option<f64>),
         results: &[OrderTerm],
         min_max: Option<&Vec<OrderTerm>>,
         (queries, changing): (&[Option<Box<FromPlan>>], bool),
@@ -433,23 +443,24 @@ impl<'a> Planner<'a> {
         let constant = constants(core, terms);
         let (group_terms, argument);
         let wanted = if let Some(m) = min_max {
-            Some(Wanted { terms: m, what: What::Order, part: false, constant: &constant })
+            Some(Wanted { terms: m, what: What::Order, part: false, most, constant: &constant })
         } else if core.aggregate && !core.group_by.is_empty() {
             group_terms = core.group_by.iter().map(distinct::term).collect::<Vec<_>>();
-            Some(Wanted { terms: &group_terms, what: What::Groups, part: false, constant: &constant })
+            Some(Wanted { terms: &group_terms, what: What::Groups, part: false, most, constant: &constant })
         } else if !order_by.is_empty() && !core.aggregate {
             Some(Wanted {
                 terms: order_by,
                 what: What::Order,
+                most,
                 part: !core.sources.iter().any(|s| s.join.right),
                 constant: &constant,
             })
         } else if let (Some(a), [_]) = (distinct::argument(core), &core.aggs[..]) {
             argument = [distinct::term(a)];
-            Some(Wanted { terms: &argument, what: What::Groups, part: false, constant: &constant })
+            Some(Wanted { terms: &argument, what: What::Groups, part: false, most, constant: &constant })
         } else if !results.is_empty() {
             let part = !core.sources.iter().any(|s| s.join.right);
-            Some(Wanted { terms: results, what: What::Distinct, part, constant: &constant })
+            Some(Wanted { terms: results, what: What::Distinct, part, most, constant: &constant })
         } else {
             None
         };
@@ -491,7 +502,7 @@ impl<'a> Planner<'a> {
         let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
         let grouped = core.aggregate && !core.group_by.is_empty();
         if path.ordered && grouped && group_order(&core.group_by, order_by).is_some() {
-            let w = Wanted { terms: order_by, what: What::Order, part: false, constant: &constant };
+            let w = Wanted { terms: order_by, what: What::Order, part: false, most, constant: &constant };
             if let Some(reverse) = join_order::directions(&core.sources, &path.loops, &w) {
                 (path.reverse, path.sorted) = (reverse, true);
             }
@@ -500,7 +511,8 @@ impl<'a> Planner<'a> {
             _ if results.is_empty() || core.sources.iter().any(|s| s.join.right) => false,
             Some(Wanted { what: What::Distinct, .. }) => std::mem::take(&mut path.ordered),
             _ => {
-                let w = Wanted { terms: results, what: What::Distinct, part: false, constant: &constant };
+                let w =
+                    Wanted { terms: results, what: What::Distinct, part: false, most, constant: &constant };
                 join_order::delivers(&core.sources, &path.loops, &w)
             }
         };
@@ -513,7 +525,7 @@ impl<'a> Planner<'a> {
             && !core.sources.iter().any(|s| s.join.right)
         {
             let terms: Vec<OrderTerm> = core.group_by.iter().chain([a]).map(distinct::term).collect();
-            let w = Wanted { terms: &terms, what: What::Groups, part: false, constant: &constant };
+            let w = Wanted { terms: &terms, what: What::Groups, part: false, most, constant: &constant };
             path.arguments = join_order::delivers(&core.sources, &path.loops, &w);
         }
         Ok(path)
@@ -728,9 +740,15 @@ impl<'a> Planner<'a> {
         let (mut outer_rows, mut filters, mut worth) = (1.0, false, 0);
         for l in 0..plan.levels.len() {
             let level = &mut plan.levels[l];
-            // Cheap conditions first.
-            if !self.flat && level.filter.len() > 1 {
-                level.filter.sort_by_key(crate::expr::has_subquery);
+            // Cheap conditions first: what an index says before what the row has to be fetched for.
+            let index = access::fetches_by(level);
+            if level.filter.len() > 1 && (index.is_some() || !self.flat) {
+                let (id, index) = (level.source.id, index.cloned());
+                level.filter.sort_by_key(|e| match &index {
+                    _ if !self.flat && crate::expr::has_subquery(e) => 2,
+                    Some(i) if access::is_within(e, id, i) => 0,
+                    _ => 1,
+                });
             }
             if self.env.lookahead_filters {
                 let pays = l > 0 && bloom::pays(level, outer_rows);

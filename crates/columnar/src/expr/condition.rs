@@ -6,16 +6,14 @@
 
 use crate::expr::batch::{Batch, BatchRow, compare_all, few_code, is_vector};
 use crate::expr::columns::Kind;
-use crate::expr::like::Starts;
-use crate::expr::scope::{OneValue, Scope, few_values};
-use crate::expr::text::Test;
+use crate::expr::scope::{OneField, Scope, few_values};
+use crate::expr::test::Test;
 use crate::expr::vector::{Node, bounds};
 use crate::expr::{Cmp, Ex};
 use crate::sort;
 use crate::store::chunk::{Chunk, Data, Dict, Field};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
-use iolite_value::Value;
 use std::sync::Arc;
 
 /// A condition. See the module's head.
@@ -259,13 +257,13 @@ fn by_value(ex: &Ex, table: usize, col: usize, n: usize, s: &Scope<'_>) -> Resul
     match cols.kinds[col] {
         Kind::Dict => {
             each_entry(ex, &cols.loaded.dicts[col], s.eval, &mut |_, holds| out.push(holds))?;
-            out.push(s.eval.holds(ex, &OneValue(Value::Null))?);
+            out.push(s.eval.holds(ex, &OneField(Field::Null))?);
         }
         _ => {
             let least = cols.bounds[col].0;
             for i in 0..n {
-                let v = if i + 1 == n { Value::Null } else { Value::Int(least + i as i64) };
-                out.push(s.eval.holds(ex, &OneValue(v))?);
+                let v = if i + 1 == n { Field::Null } else { Field::Int(least + i as i64) };
+                out.push(s.eval.holds(ex, &OneField(v))?);
             }
         }
     }
@@ -280,15 +278,8 @@ pub(crate) fn each_entry(
     f: &mut dyn FnMut(u32, bool),
 ) -> Result<()> {
     let test = Test::of(ex, eval);
-    let starts = Starts::of(ex);
     for code in 0..dict.len() as u32 {
-        let entry = dict.get(code);
-        let holds = match (&test, &starts, entry) {
-            (Some(test), _, Field::Text(t)) => test.holds(t),
-            (_, Some(s), Field::Text(t)) if s.known(t) => s.holds(t),
-            _ => eval.holds(ex, &OneValue(entry.value()?))?,
-        };
-        f(code, holds);
+        f(code, test.holds(dict.get(code), eval)?);
     }
     Ok(())
 }

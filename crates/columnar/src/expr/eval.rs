@@ -223,7 +223,7 @@ impl<'a> Eval<'a> {
     }
 
     /// The truth of a condition; `None` is NULL.
-    fn truth(&self, e: &Ex, row: &dyn Row) -> Result<Option<bool>> {
+    pub fn truth(&self, e: &Ex, row: &dyn Row) -> Result<Option<bool>> {
         Ok(match e {
             Ex::Compare(c) if let Some(o) = there(c, row) => Some(c.op.holds(o)),
             Ex::Compare(c) => c.test(&*self.operand(&c.lhs, row)?, &*self.operand(&c.rhs, row)?)?,

@@ -2,21 +2,21 @@
 //! what is left the expression itself, row by row.
 //!
 //! A condition on one column of a dictionary is computed once for each entry, by the same code that would compute it
-//! for each row; so is one on an integer column of few values. NULL does not pass.
+//! for each row, if the dictionary is large not before a row has the entry; so is one on an integer column of few values. NULL does not pass.
 
 use crate::expr::batch::Batch;
 use crate::expr::columns::{Columns, Kind};
 use crate::expr::condition::{Truth, each_entry, is_kernel};
-use crate::expr::scope::Places;
-use crate::expr::scope::Scope;
-use crate::expr::text::Test;
-use crate::expr::{Eval, Ex, Row};
+use crate::expr::scope::{OneField, Places, Scope};
+use crate::expr::test::Test;
+use crate::expr::{Eval, Ex};
 use crate::kernel::{self, Bits, Selection, Slice};
 use crate::store::Part;
-use crate::store::chunk::{Chunk, Codes, Data, Field, Nulls};
+use crate::store::chunk::{Chunk, Codes, Data, Dict, Field, Nulls};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_value::{Affinity, Value};
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// An integer column of at most so many different values has conditions computed for each of them.
@@ -33,10 +33,12 @@ pub(crate) enum Pred {
     IntSet { col: usize, base: i64, set: Bits },
     /// The entry of the dictionary is in the set.
     DictSet { col: usize, set: Bits },
+    /// The entry of the dictionary passes a test, which it is put to when the first row has it.
+    Entry { col: usize, test: Test, asked: RefCell<Asked> },
     /// The real is in the range.
     RealRange { col: usize, lo: f64, hi: f64, lo_in: bool, hi_in: bool },
-    /// What a text's bytes say; of other values the expression.
-    Text { col: usize, test: Test, ex: Ex },
+    /// What the value itself says, where it lies.
+    Value { col: usize, test: Test },
     /// Several columns, many rows at once.
     Rows { truth: Truth, places: Places },
     /// Whatever the expression says.
@@ -45,17 +47,57 @@ pub(crate) enum Pred {
     Never,
 }
 
-struct OneSlot(Value);
+/// Dictionaries of more entries are asked as rows have them, where one thread does it all.
+const ASKED_AT_ONCE: usize = 4096;
 
-impl Row for OneSlot {
-    fn slot(&self, _: usize) -> Result<Value> {
-        Ok(self.0.clone())
+/// Which entries of a dictionary were put to a test, and which passed it.
+pub(crate) struct Asked {
+    known: Bits,
+    passed: Bits,
+    /// So many rows were looked at.
+    rows: usize,
+}
+
+impl Asked {
+    /// Narrows a selection of rows with these codes.
+    fn select(
+        &mut self,
+        (codes, span): (&Codes, Range<usize>),
+        dict: &Dict,
+        test: &dyn Fn(Field<'_>) -> Result<bool>,
+        sel: &mut Selection,
+    ) -> Result<()> {
+        let before = self.rows;
+        self.rows += sel.len();
+        // Most entries are met by now: with the rest, the set is whole.
+        let ask = |a: &mut Asked, code: u32| -> Result<bool> {
+            if !a.known.set(code as usize) && test(dict.get(code))? {
+                a.passed.set(code as usize);
+            }
+            Ok(a.passed.has(code as usize))
+        };
+        if self.rows <= dict.len() {
+            return sel.try_retain(|i| ask(self, codes.get(span.start + i)));
+        }
+        if before <= dict.len() {
+            for code in 0..dict.len() as u32 {
+                ask(self, code)?;
+            }
+        }
+        kernel::member(slice(codes, &span), 0, &self.passed, sel);
+        Ok(())
     }
 }
 
 impl Pred {
-    /// Brings a condition on one table into form.
-    pub fn of(ex: &Ex, cols: &Columns, col_of: &[Option<usize>], eval: &Eval<'_>) -> Result<Pred> {
+    /// Brings a condition on one table into form. `alone`: one thread tests it.
+    pub fn of(
+        ex: &Ex,
+        cols: &Columns,
+        col_of: &[Option<usize>],
+        eval: &Eval<'_>,
+        alone: bool,
+    ) -> Result<Pred> {
         if let Ex::Const(v) = ex
             && v.truth() != Some(true)
         {
@@ -87,12 +129,12 @@ impl Pred {
                     return Ok(Pred::IntSet { col, base: min, set });
                 }
                 let few = max.checked_sub(min).is_some_and(|d| d < FEW_VALUES);
-                if min > max || !few || cols.nullable[col] && eval.holds(ex, &OneSlot(Value::Null))? {
+                if min > max || !few || cols.nullable[col] && eval.holds(ex, &OneField(Field::Null))? {
                     return Pred::vectors(ex, cols, col_of, eval);
                 }
                 let mut set = Bits::new((max - min + 1) as usize)?;
                 for v in min..=max {
-                    if eval.holds(ex, &OneSlot(Value::Int(v)))? {
+                    if eval.holds(ex, &OneField(Field::Int(v)))? {
                         set.set((v - min) as usize);
                     }
                 }
@@ -102,6 +144,11 @@ impl Pred {
                 let dict = &cols.loaded.dicts[col];
                 if dict.len() > cols.loaded.rows.max(1000) {
                     return Ok(Pred::Any(ex.clone()));
+                }
+                if alone && dict.len() > ASKED_AT_ONCE {
+                    let (known, passed) = (Bits::new(dict.len())?, Bits::new(dict.len())?);
+                    let asked = RefCell::new(Asked { known, passed, rows: 0 });
+                    return Ok(Pred::Entry { col, test: Test::of(ex, eval), asked });
                 }
                 let mut set = Bits::new(dict.len())?;
                 each_entry(ex, dict, eval, &mut |code, holds| {
@@ -115,10 +162,10 @@ impl Pred {
                 Some(p) => Ok(p),
                 None => Pred::vectors(ex, cols, col_of, eval),
             },
-            Kind::Mixed => Ok(match Test::of(ex, eval) {
-                Some(test) => Pred::Text { col, test, ex: ex.clone() },
-                None => Pred::Any(ex.clone()),
-            }),
+            Kind::Mixed => {
+                let test = Test::of(ex, eval);
+                Ok(if test.is_known() { Pred::Value { col, test } } else { Pred::Any(ex.clone()) })
+            }
         }
     }
 
@@ -182,7 +229,7 @@ impl Pred {
     /// Whether no expression is evaluated row by row.
     pub fn is_pure(&self) -> bool {
         match self {
-            Pred::Any(_) | Pred::Text { .. } => false,
+            Pred::Any(_) | Pred::Value { .. } | Pred::Entry { .. } => false,
             Pred::Rows { truth, .. } => truth.is_pure(),
             _ => true,
         }
@@ -195,8 +242,8 @@ impl Pred {
             Pred::Range { .. } => 0.5,
             Pred::IntSet { .. } | Pred::DictSet { .. } | Pred::RealRange { .. } => 2.0,
             Pred::Rows { .. } => 10.0,
-            Pred::Text { test: Test::Compare(..), .. } => 8.0,
-            Pred::Text { .. } => 50.0,
+            Pred::Value { test, .. } | Pred::Entry { test, .. } if test.is_comparison() => 8.0,
+            Pred::Value { .. } | Pred::Entry { .. } => 50.0,
             Pred::Any(_) => 200.0,
         }
     }
@@ -253,6 +300,11 @@ impl Pred {
                 }
                 Ok(())
             }
+            Pred::Entry { col, test, asked } => {
+                let Data::Dict { codes } = &part.cols[*col].data else { return Err(Code::Internal.into()) };
+                let test = |f: Field<'_>| test.holds(f, eval);
+                asked.borrow_mut().select((codes, span), &cols.loaded.dicts[*col], &test, sel)
+            }
             Pred::RealRange { col, lo, hi, lo_in, hi_in } => {
                 let Data::Real { values, nulls } = &part.cols[*col].data else {
                     return Err(Code::Internal.into());
@@ -268,7 +320,7 @@ impl Pred {
                 keep_known(nulls.as_ref(), from, sel);
                 Ok(())
             }
-            Pred::Text { col, test, ex } => {
+            Pred::Value { col, test } => {
                 let (chunk, dict) = (&part.cols[*col], &cols.loaded.dicts[*col]);
                 let mut last = None;
                 sel.try_retain(|i| {
@@ -279,10 +331,7 @@ impl Pred {
                     if let Some((_, holds)) = last.filter(|l: &(u32, bool)| Some(l.0) == code) {
                         return Ok(holds);
                     }
-                    let holds = match chunk.field(from + i, dict) {
-                        Field::Text(t) => test.holds(t),
-                        f => eval.holds(ex, &OneSlot(f.value()?))?,
-                    };
+                    let holds = test.holds(chunk.field(from + i, dict), eval)?;
                     last = code.map(|c| (c, holds));
                     Ok(holds)
                 })

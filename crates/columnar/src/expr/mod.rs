@@ -20,7 +20,7 @@ pub(crate) mod filter;
 pub(crate) mod like;
 pub(crate) mod scope;
 pub(crate) mod set;
-pub(crate) mod text;
+pub(crate) mod test;
 pub(crate) mod vector;
 
 pub(crate) use eval::{Eval, Frame, NoRow, Row};

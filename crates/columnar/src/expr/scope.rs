@@ -3,6 +3,7 @@
 use crate::expr::columns::{Columns, Kind};
 use crate::expr::{Eval, Ex, Row};
 use crate::runtime::Runtime;
+use crate::store::chunk::Field;
 use iolite_base::Result;
 use iolite_value::Value;
 
@@ -50,12 +51,20 @@ pub(crate) fn few_values(ex: &Ex, s: &Scope<'_>) -> Option<(usize, usize)> {
     (n <= FEW && n <= cols.loaded.rows as i64 + 2).then_some((slot, n as usize))
 }
 
-/// A row of which one column is looked at.
-pub(crate) struct OneValue(pub(crate) Value);
+/// A row of which one column is looked at, where its value lies.
+pub(crate) struct OneField<'a>(pub(crate) Field<'a>);
 
-impl Row for OneValue {
+impl Row for OneField<'_> {
     fn slot(&self, _: usize) -> Result<Value> {
-        Ok(self.0.clone())
+        self.0.value()
+    }
+
+    fn slot_into(&self, _: usize, to: &mut Value) -> Result<()> {
+        self.0.put(to)
+    }
+
+    fn there(&self, _: usize) -> Option<Field<'_>> {
+        Some(self.0)
     }
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn run(
     for c in &bound.conds {
         match &c.ex {
             Ex::Const(v) if v.truth() == Some(true) => {}
-            ex => preds.push(Pred::of(ex, &l.cols[0], &l.places.of_table[0], &eval)?),
+            ex => preds.push(Pred::of(ex, &l.cols[0], &l.places.of_table[0], &eval, true)?),
         }
     }
     let preds = Pred::joined(preds);

@@ -20,8 +20,10 @@ pub(crate) fn name_of(q: &Query, outer: usize, p: &Pred, places: &Places) -> Str
     };
     match p {
         Pred::Range { col, .. } | Pred::RealRange { col, .. } => format!("{} BY RANGE", column(*col)),
-        Pred::IntSet { col, .. } | Pred::DictSet { col, .. } => format!("{} BY SET", column(*col)),
-        Pred::Text { col, .. } => format!("{} BY ITS BYTES", column(*col)),
+        Pred::IntSet { col, .. } | Pred::DictSet { col, .. } | Pred::Entry { col, .. } => {
+            format!("{} BY SET", column(*col))
+        }
+        Pred::Value { col, .. } => format!("{} BY ITS BYTES", column(*col)),
         Pred::Rows { .. } => "SEVERAL COLUMNS".to_string(),
         Pred::Any(_) => "ROW BY ROW".to_string(),
         Pred::Never => "NOTHING".to_string(),

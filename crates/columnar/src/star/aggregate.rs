@@ -3,7 +3,7 @@
 use crate::expr::batch::NONE;
 use crate::expr::batch::{Batch, BatchRow, Ints, Reals, int_bounds, is_real};
 use crate::expr::columns::Kind;
-use crate::expr::scope::{OneValue, few_values};
+use crate::expr::scope::{OneField, few_values};
 use crate::expr::{Ex, Mapped};
 use crate::kernel::Bits;
 use crate::kernel::of_three;
@@ -598,11 +598,11 @@ fn mapped(ex: &Ex, s: &JoinScope<'_>) -> Option<Ex> {
     for i in 0..n {
         let v = match cols.kinds[c] {
             // The last place is that of NULL.
-            _ if i + 1 == n => Value::Null,
-            Kind::Dict => cols.loaded.dicts[c].get(i as u32).value().ok()?,
-            _ => Value::Int(cols.bounds[c].0 + i as i64),
+            _ if i + 1 == n => Field::Null,
+            Kind::Dict => cols.loaded.dicts[c].get(i as u32),
+            _ => Field::Int(cols.bounds[c].0 + i as i64),
         };
-        match s.eval.value(ex, &OneValue(v)).ok()? {
+        match s.eval.value(ex, &OneField(v)).ok()? {
             Value::Int(v) => {
                 (lo, hi) = (v.min(lo), v.max(hi));
                 values.push(Some(v));

@@ -7,16 +7,17 @@ use crate::expr::batch::{Batch, BatchRow, Ints, few_code};
 use crate::expr::columns::{Columns, Kind};
 use crate::expr::condition::Truth;
 use crate::expr::filter::Pred;
-use crate::expr::scope::{OneValue, Places, few_values};
+use crate::expr::scope::{OneField, Places, few_values};
 use crate::expr::{Eval, Ex};
 use crate::profile::shown;
 use crate::query::tables_of;
+use crate::sort;
 use crate::star::build::{AWAY, InnerTable, MOST_SHARES, Share};
 use crate::star::scope::Run;
 use crate::star::split::{Join, JoinPlan};
-use crate::store::chunk::Data;
+use crate::store::chunk::{Data, Field};
 use iolite_base::Result;
-use iolite_value::{Affinity, Value};
+use iolite_value::Affinity;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -24,6 +25,38 @@ use std::sync::Arc;
 pub(crate) type InnerTables = Vec<Option<Arc<InnerTable>>>;
 
 impl Run<'_> {
+    /// Whether an inner table without rows leaves none of any other.
+    pub(crate) fn joins_none(&self, inners: &InnerTables) -> bool {
+        let none = |(t, i): (usize, &Option<Arc<InnerTable>>)| {
+            !self.q.tables[t].left && i.as_ref().is_some_and(|i| i.is_whole() && i.passed.is_empty())
+        };
+        inners.iter().enumerate().any(none)
+    }
+
+    /// Brings the conditions on a table into form and puts them before those that are in that form, the cheap ones first. This may ask each
+    /// value of a dictionary: it is not done for tables of which no row counts.
+    pub(crate) fn form(
+        &self,
+        t: usize,
+        d: &JoinPlan,
+        cols: &[Columns],
+        places: &Places,
+        preds: &mut [Vec<Pred>],
+    ) -> Result<()> {
+        let never = |e: &Ex| matches!(e, Ex::Const(v) if v.truth() != Some(true));
+        if d.local[t].iter().any(never) {
+            preds[t] = vec![Pred::Never];
+            return Ok(());
+        }
+        let alone = self.rt.threads() < 2;
+        let of = |e| Pred::of(e, &cols[t], &places.of_table[t], self.eval, alone);
+        let mut list = Pred::joined(d.local[t].iter().map(of).collect::<Result<_>>()?);
+        sort::few(&mut list, |a, b| a.cost() > b.cost());
+        list.append(&mut preds[t]);
+        preds[t] = list;
+        Ok(())
+    }
+
     /// Builds the inner tables, small ones first; the keys of those that are filtered thin out what leads to them.
     pub(crate) fn build_inners(
         &self,
@@ -48,6 +81,10 @@ impl Run<'_> {
             let j = left.remove(i);
             let t = j.table;
             let start = self.now();
+            match self.joins_none(&inners) {
+                true => preds[t] = vec![Pred::Never],
+                false => self.form(t, d, cols, places, preds)?,
+            }
             let Some(built) = self.build_inner(j, cols, places, &preds[t], None)? else { return Ok(None) };
             if let Some(p) = self.rt.profile() {
                 let name = &q.tables[t].table.name;
@@ -397,11 +434,11 @@ impl FewKeys {
         let (least, null) = (cols.bounds[self.col].0, self.rows.len() - 1);
         let look = |code: usize| -> Result<u32> {
             let v = match cols.kinds[self.col] {
-                _ if code == null => Value::Null,
-                Kind::Dict => cols.loaded.dicts[self.col].get(code as u32).value()?,
-                _ => Value::Int(least + code as i64),
+                _ if code == null => Field::Null,
+                Kind::Dict => cols.loaded.dicts[self.col].get(code as u32),
+                _ => Field::Int(least + code as i64),
             };
-            let row = inner.find(&eval.value(key, &OneValue(v))?)?;
+            let row = inner.find(&eval.value(key, &OneField(v))?)?;
             self.rows[code].set(row);
             Ok(row)
         };

@@ -19,7 +19,6 @@ use crate::profile::shown;
 use crate::query::tables_of;
 use crate::query::{AggSpec, Aggregated, Bound, NestedKind, Query};
 use crate::runtime::Runtime;
-use crate::sort;
 use crate::star::aggregate::order_free;
 use crate::star::build::AWAY;
 use crate::star::derive;
@@ -206,13 +205,7 @@ impl Run<'_> {
         }
         self.combine(&mut d, &cols, &places);
         let mut preds: Vec<Vec<Pred>> = Vec::new();
-        for (t, c) in cols.iter().enumerate() {
-            let list: Result<Vec<Pred>> =
-                d.local[t].iter().map(|e| Pred::of(e, c, &places.of_table[t], self.eval)).collect();
-            let mut list = Pred::joined(list?);
-            sort::few(&mut list, |a, b| a.cost() > b.cost());
-            preds.push(list);
-        }
+        preds.resize_with(cols.len(), Vec::new);
         preds[self.outer].extend(matched);
         for (slot, base, bits) in &self.extra.restrict {
             let (t, col) = places.at[*slot];
@@ -222,6 +215,11 @@ impl Run<'_> {
             preds[t].push(Pred::IntSet { col, base: *base, set: bits.clone() });
         }
         let Some(inners) = self.build_inners(&d, &cols, &places, &mut preds)? else { return Ok(None) };
+        let joins_none = self.joins_none(&inners);
+        match joins_none {
+            true => preds[self.outer] = vec![Pred::Never],
+            false => self.form(self.outer, &d, &cols, &places, &mut preds)?,
+        }
         let single = inners.iter().flatten().all(|i| i.unique() && i.is_whole());
         let whole = inners.iter().flatten().all(|i| i.is_whole());
         let natural = natural
@@ -254,7 +252,8 @@ impl Run<'_> {
             let most = cols.iter().map(|c| c.loaded.rows as u64).max().unwrap_or(0);
             d.most_joined = Some(MULTIPLIED * most + FEW_JOINED);
         }
-        d.tests = d.rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
+        let rest = if joins_none { &[][..] } else { &d.rest[..] };
+        d.tests = rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;
         d.few = d.joins.iter().map(|j| self.few_keys(j, &setting)).collect();
         let sort = ordered && !setting.in_order;
         let collect = sort || !d.correlated.is_empty();

@@ -649,6 +649,27 @@ pub(crate) fn covers(s: &Source, table: &Table, index: &Index) -> bool {
     s.used.iter().all(|c| index.field_of(c).is_some()) && (!s.rowid_used || table.has_rowid())
 }
 
+/// The index whose entries lead to the rows of a level's table, each fetched where a column is asked for that the index does not have.
+pub(crate) fn fetches_by(level: &Level) -> Option<&Rc<Index>> {
+    let (_, table) = level.source.table()?;
+    let index = match &level.access {
+        Access::IndexScan { index, covering: false, .. } => index,
+        Access::Index(a) if !a.covering => &a.index,
+        _ => return None,
+    };
+    table.has_rowid().then_some(index)
+}
+
+/// Whether all columns of a table in an expression are in an index.
+pub(crate) fn is_within(e: &Expr, table: TableId, index: &Index) -> bool {
+    !e.any(&mut |x| match x {
+        Expr::Column(c) if c.table == table && c.column != ROWID => {
+            usize::try_from(c.column).map_or(true, |k| index.field_of(k).is_none())
+        }
+        _ => false,
+    })
+}
+
 /// Whether a comparison with this affinity finds what an index over a column of that affinity finds.
 pub(crate) fn compares_alike(comparison: Affinity, column: Affinity) -> bool {
     match comparison {

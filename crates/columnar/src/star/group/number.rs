@@ -8,7 +8,7 @@ use crate::decline::DECLINED;
 use crate::expr::Ex;
 use crate::expr::batch::NONE;
 use crate::expr::batch::{Batch, BatchRow, few_code};
-use crate::expr::scope::OneValue;
+use crate::expr::scope::OneField;
 use crate::kernel::of_three;
 use crate::star::scope::JoinScope;
 use crate::store::chunk::{Codes, Data, Dict, Field};
@@ -157,7 +157,7 @@ impl Groups<'_> {
         }
         match &mut self.sources[i] {
             Source::Mapped { key, slot, map, dict } => {
-                let compute = |v: Value| s.eval.value(&self.keys[*key], &OneValue(v));
+                let compute = |f: Field<'_>| s.eval.value(&self.keys[*key], &OneField(f));
                 match self.dense {
                     true => mapped_numbers(*slot, map, dict, &compute, radix, at, b, s),
                     false => mapped_numbers(*slot, map, dict, &compute, radix, numbers, b, s),
@@ -307,7 +307,7 @@ fn mapped_numbers<N: Number>(
     slot: usize,
     map: &mut [u32],
     dict: &mut Dict,
-    compute: &dyn Fn(Value) -> Result<Value>,
+    compute: &dyn Fn(Field<'_>) -> Result<Value>,
     radix: u64,
     out: &mut [N],
     b: &Batch<'_>,
@@ -321,8 +321,7 @@ fn mapped_numbers<N: Number>(
         let code = place.map_or(null, |(chunk, i)| few_code(chunk, i, least, null));
         if map[code] == NONE {
             let f = place.map_or(Field::Null, |(chunk, i)| chunk.field(i, entries));
-            let made = f.value().and_then(compute);
-            match made.and_then(|v| dict.code(Field::of(&v))?.ok_or(DECLINED.into())) {
+            match compute(f).and_then(|v| dict.code(Field::of(&v))?.ok_or(DECLINED.into())) {
                 Ok(c) => map[code] = c,
                 Err(e) => failed = Some(e),
             }
