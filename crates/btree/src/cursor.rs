@@ -160,6 +160,8 @@ pub struct Cursor {
     pub(crate) run: Run,
     /// How well seeks have ended on the leaf on which the one before ended: not at all if negative. Of a reading cursor nobody asks.
     pub(crate) near: i8,
+    /// The path is that of another cursor, and no place was looked for in it yet.
+    pub(crate) taken_over: bool,
 }
 
 impl Cursor {
@@ -195,6 +197,7 @@ impl Cursor {
             chain_generation: 0,
             run: Run::default(),
             near: if write { 0 } else { i8::MIN },
+            taken_over: false,
         }
     }
 
@@ -425,6 +428,7 @@ impl Cursor {
             return;
         }
         std::mem::swap(&mut parked.path, &mut self.path);
+        self.taken_over = true;
         self.cell = parked.cell;
         self.generation = parked.generation;
         self.layout = self.bt.layout.get();
