@@ -426,14 +426,14 @@ impl Pager {
         let mut clean = !self.pressed;
         while self.table.len() >= self.cache_target && left > 0 {
             let victim = match self.table.victim(clean) {
-                None if !self.pressed && self.spill()? => self.table.victim(true),
+                None if clean && self.spill(true)? => self.table.victim(true),
                 found => found,
             };
             let Some((pgno, dirty)) = victim else { break };
             if dirty {
                 // Others are written with it. Where that is not possible, clean ones go.
                 clean = true;
-                self.spill()?;
+                self.spill(false)?;
                 if self.table.find(pgno).is_none_or(|i| self.table.slot(i).flags & DIRTY != 0) {
                     continue;
                 }
@@ -453,7 +453,7 @@ impl Pager {
         }
         let enabled = std::mem::replace(&mut self.spill_enabled, true);
         let flushed = (|| {
-            while self.spill()? {}
+            while self.spill(true)? {}
             Ok::<(), iolite_base::Error>(())
         })();
         self.spill_enabled = enabled;
@@ -463,8 +463,9 @@ impl Pager {
         if kept_out && dirty && self.journal.is_some() { Err(Code::Busy.into()) } else { Ok(()) }
     }
 
-    /// Writes changed pages that nobody holds, so that they can be evicted. `false`: not possible now.
-    fn spill(&mut self) -> Result<bool> {
+    /// Writes changed pages that nobody holds, so that they can be evicted. `false`: not possible now, or not worth a sync unless they
+    /// `must` be written.
+    fn spill(&mut self, must: bool) -> Result<bool> {
         let writing = self.state >= State::WriterCacheMod || self.kind == Kind::Temp;
         if !self.spill_enabled || !writing || self.is_inherited() {
             return Ok(false);
@@ -484,16 +485,15 @@ impl Pager {
                 Err(e) => return Err(e),
             }
         }
-        // In one go: a spill may cost a sync in rollback modes. Pages whose originals are safe need none; they go alone where they are
-        // a third at least. (Where they went alone whatever their share, the others filled the cache, and these few were read and written
-        // again and again: twice the reads of an INSERT ... SELECT into three indexes.)
+        // In one go: a spill may cost a sync in rollback modes. Pages whose originals are safe need none; if there are some, they go alone
+        // until a third of the cache waits for a sync. (Where they always went alone, the others filled the cache, and these few were read
+        // and written again and again: twice the reads of an INSERT ... SELECT into three indexes.)
         let mut pages = self.table.changed((self.cache_target / 6).max(1))?;
-        if let Some(j) = self.journal.as_ref().filter(|_| self.kind == Kind::File && self.wal.is_none()) {
-            let safe: Vec<bool> = pages.iter().map(|p| j.covers(p.0)).collect();
-            if safe.iter().filter(|s| **s).count() * 3 >= pages.len() {
-                let mut safe = safe.iter();
-                pages.retain(|_| safe.next() == Some(&true));
-            }
+        if let Some(j) = self.journal.as_ref().filter(|_| self.kind == Kind::File && self.wal.is_none())
+            && j.unsealed() < self.cache_target / 3
+            && (!must || pages.iter().any(|p| j.covers(p.0)))
+        {
+            pages.retain(|p| j.covers(p.0));
         }
         if pages.is_empty() {
             return Ok(false);

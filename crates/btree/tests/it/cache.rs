@@ -42,7 +42,7 @@ fn pages_that_are_changed_often_stay() {
         change(&bt, root, 4000);
         // Each row of all is on a page that is not there, mostly.
         let stats = bt.cache_stats(false);
-        assert!(stats.misses < 6500 && stats.spills < 6000, "{mode:?}: {stats:?}");
+        assert!(stats.misses < 7500 && stats.spills < 6000, "{mode:?}: {stats:?}");
         bt.commit().unwrap();
     }
 }
