@@ -259,7 +259,13 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    fn index_range(&mut self, cursor: i32, a: &IndexAccess, t: &Rc<Table>, o: &mut Open) -> Result<()> {
+    pub(crate) fn index_range(
+        &mut self,
+        cursor: i32,
+        a: &IndexAccess,
+        t: &Rc<Table>,
+        o: &mut Open,
+    ) -> Result<()> {
         let n = a.eq.len();
         let longest = key_fields(&a.lo).max(key_fields(&a.hi));
         let base = self.b.regs(n + longest);

@@ -1,9 +1,11 @@
 //! Blocks that a row source runs, as the plan says.
 //!
 //! A source may still decline when it is opened (a value is of an unforeseen kind, its tables are small after all): the
-//! block's loops stand behind it in the same program.
+//! block's loops stand behind it in the same program. It is not opened at all where an index that the first loop seeks leads to few entries, which
+//! are counted before.
 
 use crate::context::{Codegen, Dest};
+use crate::loops::Open;
 use crate::select::Limits;
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4};
@@ -32,6 +34,10 @@ impl Codegen<'_> {
         end: Label,
     ) -> Result<()> {
         let width = c.result.len();
+        let declined = self.b.label();
+        if let Some(most) = run.few {
+            self.unless_few(c, most, declined)?;
+        }
         let given = self.b.regs(run.params.len() + 1);
         match limits.both {
             Some(reg) => self.copy(reg, given),
@@ -45,7 +51,7 @@ impl Codegen<'_> {
             _ => self.b.regs(width.max(1)),
         };
         let cursor = self.b.cursor();
-        let (declined, over, next) = (self.b.label(), self.b.label(), self.b.label());
+        let (over, next) = (self.b.label(), self.b.label());
         self.begin(c, Role::Block);
         self.b.jump4(Opcode::SourceOpen, cursor, declined, given, P4::Source(run.source.clone()));
         self.b.p5(run.params.len() as u16 + 1);
@@ -65,6 +71,35 @@ impl Codegen<'_> {
         self.b.place(declined);
         self.by_loops(c, order, limits, dest, end)?;
         self.b.place(over);
+        Ok(())
+    }
+
+    /// Goes to `declined` if the index that the first loop seeks leads to no more entries than `most`.
+    fn unless_few(&mut self, c: &CorePlan, most: u32, declined: Label) -> Result<()> {
+        let core = c.window.as_ref().map_or(c, |w| &w.input);
+        let Some(first) = core.levels.first() else { return Ok(()) };
+        let (Some((db, table)), Access::Index(a)) = (first.source.table(), &first.access) else {
+            return Ok(());
+        };
+        let former = self.begin(first, Role::Filter);
+        let (cursor, left, enough) = (self.b.cursor(), self.b.reg(), self.b.label());
+        self.b.emit4(
+            Opcode::OpenRead,
+            cursor,
+            a.index.root.get() as i32,
+            db as i32,
+            P4::KeyInfo(a.key.clone()),
+        );
+        self.b.load_int(i64::from(most) + 1, left);
+        let mut entries = Open::plain(self);
+        self.index_range(cursor, a, table, &mut entries)?;
+        self.b.jump(Opcode::DecrJumpZero, left, enough, 0);
+        self.close_level(entries)?;
+        self.b.emit(Opcode::Close, cursor, 0, 0);
+        self.b.jump(Opcode::Goto, 0, declined, 0);
+        self.b.place(enough);
+        self.b.emit(Opcode::Close, cursor, 0, 0);
+        self.resume(former);
         Ok(())
     }
 }

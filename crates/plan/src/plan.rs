@@ -195,6 +195,8 @@ pub struct SourceRun {
     pub lines: Vec<String>,
     /// Its number among the sources of the statement.
     pub number: u32,
+    /// The loops run where the index that the first of them seeks leads to so few entries.
+    pub few: Option<u32>,
 }
 
 /// Window functions over the rows of an arm.

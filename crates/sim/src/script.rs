@@ -251,7 +251,8 @@ impl Setting {
             sql("DELETE FROM f WHERE rowid % 2"),
             Act::Sql(format!("BEGIN; {}COMMIT", each("DELETE FROM VEC WHERE rowid BETWEEN 15 AND 75; "))),
             sql("VACUUM"),
-            sql("INSERT INTO f(f) VALUES('rebuild')"),
+            // A rebuilt index keeps the settings' number only where they were read before, with both engines.
+            sql("SELECT count(*) FROM f WHERE f MATCH 'all'; INSERT INTO f(f) VALUES('rebuild')"),
             Act::Sql(format!("BEGIN; {}COMMIT", rows(200, 203))),
             sql("ALTER TABLE lists RENAME TO renamed"),
             sql("BEGIN; DROP TABLE renamed; DROP TABLE graph; INSERT INTO f(body) VALUES('all after'); COMMIT"),

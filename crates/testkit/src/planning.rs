@@ -133,6 +133,6 @@ impl Executor for Scans {
             });
         }
         let lines = vec![format!("SCAN {} ELSEWHERE", block.core.levels[0].source.name)];
-        Ok(Offer::Run(SourceRun { source: closed(), params, lines, number: block.number }))
+        Ok(Offer::Run(SourceRun { source: closed(), params, lines, number: block.number, few: None }))
     }
 }

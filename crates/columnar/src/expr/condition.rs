@@ -14,6 +14,7 @@ use crate::sort;
 use crate::store::chunk::{Chunk, Data, Dict, Field};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A condition. See the module's head.
@@ -25,6 +26,13 @@ pub(crate) enum Truth {
         table: usize,
         col: usize,
         holds: Vec<bool>,
+    },
+    /// By the entry of a dictionary, which is asked when the first row has it; the last place is that of NULL.
+    Entry {
+        table: usize,
+        col: usize,
+        test: Test,
+        told: RefCell<Vec<Told>>,
     },
     /// Two columns of texts, by the places of their entries among all entries of both.
     Texts {
@@ -56,6 +64,17 @@ pub(crate) enum Truth {
     Always(bool),
     Any(Ex),
 }
+
+/// What is known of an entry.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Told {
+    NotAsked,
+    Holds,
+    Fails,
+}
+
+/// Dictionaries of more entries are asked as rows have them, where one thread does it all.
+pub(crate) const ASKED_AT_ONCE: usize = 4096;
 
 /// A condition that has a kernel is computed for each value of a column beforehand only if there are so few.
 const MOST_TABLED: usize = 256;
@@ -105,6 +124,13 @@ impl Truth {
             && (n <= MOST_TABLED || !is_kernel(ex, s))
         {
             let (table, col) = s.places.at[slot];
+            let alone = s.rt.is_none_or(|rt| rt.threads() < 2);
+            if n > ASKED_AT_ONCE && alone && s.cols[table].kinds[col] == Kind::Dict {
+                let mut told = crate::memory::room(n)?;
+                told.resize(n, Told::NotAsked);
+                let (test, told) = (Test::of(ex, s.eval), RefCell::new(told));
+                return Ok(Truth::Entry { table, col, test, told });
+            }
             return Ok(Truth::Few { table, col, holds: by_value(ex, table, col, n, s)? });
         }
         if let Ex::Not(e) = ex
@@ -139,7 +165,7 @@ impl Truth {
     pub fn is_pure(&self) -> bool {
         match self {
             Truth::And(a, b) | Truth::Or(a, b) => a.is_pure() && b.is_pure(),
-            Truth::Any(_) => false,
+            Truth::Any(_) | Truth::Entry { .. } => false,
             _ => true,
         }
     }
@@ -166,6 +192,29 @@ impl Truth {
                 b.each(*table, *col, |place| {
                     out.push(holds[place.map_or(null, |(chunk, i)| few_code(chunk, i, least, null))]);
                 });
+            }
+            Truth::Entry { table, col, test, told } => {
+                let dict = &b.cols[*table].loaded.dicts[*col];
+                let mut told = told.borrow_mut();
+                let (null, mut failed) = (told.len() - 1, None);
+                b.each(*table, *col, |place| {
+                    let code = place.map_or(null, |(chunk, i)| few_code(chunk, i, 0, null));
+                    if told[code] == Told::NotAsked {
+                        let f = if code == null { Field::Null } else { dict.get(code as u32) };
+                        told[code] = match test.holds(f, s.eval) {
+                            Ok(true) => Told::Holds,
+                            Ok(false) => Told::Fails,
+                            Err(e) => {
+                                failed = Some(e);
+                                Told::Fails
+                            }
+                        };
+                    }
+                    out.push(told[code] == Told::Holds);
+                });
+                if let Some(e) = failed {
+                    return Err(e);
+                }
             }
             Truth::Texts { op, a, b: with, ranks } => {
                 let mut left: Vec<u32> = crate::memory::room(n)?;

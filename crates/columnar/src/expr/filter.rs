@@ -6,7 +6,7 @@
 
 use crate::expr::batch::Batch;
 use crate::expr::columns::{Columns, Kind};
-use crate::expr::condition::{Truth, each_entry, is_kernel};
+use crate::expr::condition::{ASKED_AT_ONCE, Truth, each_entry, is_kernel};
 use crate::expr::scope::{OneField, Places, Scope};
 use crate::expr::test::Test;
 use crate::expr::{Eval, Ex};
@@ -46,9 +46,6 @@ pub(crate) enum Pred {
     /// Never.
     Never,
 }
-
-/// Dictionaries of more entries are asked as rows have them, where one thread does it all.
-const ASKED_AT_ONCE: usize = 4096;
 
 /// Which entries of a dictionary were put to a test, and which passed it.
 pub(crate) struct Asked {

@@ -37,6 +37,9 @@ use std::sync::Arc;
 const MULTIPLIED: u64 = 4;
 const FEW_JOINED: u64 = 1 << 16;
 
+/// A query that wants no more rows, in whatever order, may end early.
+const FEW_WANTED: usize = 1000;
+
 /// The most leaves that a table of the query, or of those nested in it, has.
 fn most_leaves(q: &Query, rt: &dyn Runtime) -> Result<usize> {
     let (mut most, mut failed) = (0, None);
@@ -257,6 +260,10 @@ impl Run<'_> {
         d.few = d.joins.iter().map(|j| self.few_keys(j, &setting)).collect();
         let sort = ordered && !setting.in_order;
         let collect = sort || !d.correlated.is_empty();
+        d.ends_soon = q.grouping == Grouping::None
+            && self.bound.order.is_empty()
+            && !collect
+            && limit.is_some_and(|n| n <= FEW_WANTED);
         if let Some(sink) = self.extra.sink {
             if collect {
                 let done = self.scan_sorted(&mut d, &preds, &setting, states, sort, &mut |b, s| {

@@ -26,6 +26,9 @@ use iolite_plan::plan::Grouping;
 use iolite_value::Value;
 use std::ops::Range;
 
+/// How many rows the first block of a scan has that is thought to end soon; each has twice as many as the one before.
+const FIRST_BLOCK: usize = 512;
+
 /// A column's next block is asked for where so many of its codes in a cache line are likely to be looked at.
 const FETCHED: f64 = 0.3;
 
@@ -234,6 +237,8 @@ impl Run<'_> {
             batch.outer.clear();
             Ok(more)
         };
+        // A scan that ends soon begins with small blocks.
+        let mut most = if d.ends_soon { FIRST_BLOCK } else { BLOCK };
         let mut upcoming = next()?;
         'parts: while let Some(k) = upcoming {
             upcoming = next()?;
@@ -248,7 +253,9 @@ impl Run<'_> {
             let block = if steps.is_empty() { BATCH } else { BLOCK };
             let mut from = 0;
             while from < part.rows {
-                let span = from..(from + block).min(part.rows);
+                let span = from..(from + block.min(most)).min(part.rows);
+                most = (2 * most).min(BLOCK);
+                let block = block.min(most);
                 let following = match (span.end < part.rows, upcoming) {
                     (true, _) => Some((part, span.end..(span.end + block).min(part.rows))),
                     (false, Some(n)) => {

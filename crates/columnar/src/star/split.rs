@@ -61,6 +61,8 @@ pub(crate) struct JoinPlan {
     pub levels: Option<Vec<LevelOrder>>,
     /// Joined rows beyond which it is given up.
     pub most_joined: Option<u64>,
+    /// The scan is thought to end soon: somebody wants few rows, in whatever order.
+    pub ends_soon: bool,
 }
 
 /// What a condition on several tables says of table `t` alone.

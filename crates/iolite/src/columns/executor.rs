@@ -10,7 +10,7 @@ use iolite_columnar::{Answer, Compiled, Profile};
 use iolite_ext::{RowSource, SourceFactory};
 use iolite_plan::StatementPlan;
 use iolite_plan::bound::SourceKind;
-use iolite_plan::executor::{Block, Estimate, Executor, Offer};
+use iolite_plan::executor::{Block, Estimate, Executor, Offer, few_entries};
 use iolite_plan::plan::{CorePlan, SourceRun};
 use iolite_plan::print::source_name;
 use iolite_value::Value;
@@ -118,7 +118,8 @@ impl Executor for Columns<'_> {
         let params = compiled.params().to_vec();
         let lines = if self.explained { lines(block, &compiled) } else { Vec::new() };
         let source = source(self.conn, compiled, self.force, block.number);
-        Ok(Offer::Run(SourceRun { source, params, lines, number: block.number }))
+        let few = if self.force { None } else { few_entries(block.core) };
+        Ok(Offer::Run(SourceRun { source, params, lines, number: block.number, few }))
     }
 }
 

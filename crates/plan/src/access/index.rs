@@ -303,7 +303,7 @@ impl IndexBuild<'_, '_> {
         rows = rows.min(self.entries).max(if one_row { 1.0 } else { 0.5 });
         let is_pk = is_primary(self.table, index);
         let fetch = if self.covering || is_pk { 0.0 } else { cost::TABLE_ROW };
-        let seek = cost::seek(self.entries) * 0.6 * self.fan * self.seeks;
+        let seek = cost::seek(self.entries) * self.fan * self.seeks;
         // Whatever the index compares with a conversion, it compares exactly.
         let mut c = self.a.scan(self.i, rows, seek + rows * (self.step + fetch));
         c.needs = self.needs;

@@ -220,7 +220,8 @@ impl Accesses<'_> {
             {
                 continue;
             }
-            let eq = t.forms.iter().find(|f| matches!(f.op, Op::Eq { .. })).map(|f| match &f.value {
+            let on_column = |f: &&Form| f.column.is_some() && matches!(f.op, Op::Eq { .. });
+            let eq = t.forms.iter().find(on_column).map(|f| match &f.value {
                 Expr::Const(Value::Int(v)) => Some(*v),
                 _ => None,
             });
@@ -230,7 +231,9 @@ impl Accesses<'_> {
                 least = least.min(cost::residual(eq));
             }
         }
-        let rows = rows.min(c.rows * least);
+        // The strongest says how many rows of the whole there are at the most, whatever an index says of others.
+        let whole = self.sources[i].table().map_or(c.rows, |(_, t)| t.rows.get());
+        let rows = rows.min(whole * least);
         rows.max(if c.one_row { 0.01 } else { 1.0f64.min(c.rows) })
     }
 
@@ -359,7 +362,7 @@ impl Accesses<'_> {
                     _ => continue,
                 };
                 let one_row = matches!(eq, EqTerm::Eq { .. });
-                let mut c = self.scan(i, count, count * (cost::seek(rows) * 0.5 + 1.0));
+                let mut c = self.scan(i, count, count * (cost::seek(rows) + cost::TABLE_ROW));
                 c.needs = f.needs;
                 c.access = Access::RowidEq { eq, reverse: false };
                 if !matches!(&f.op, Op::InSelect(s, _) if s.lhs.len() > 1) {
