@@ -1,5 +1,5 @@
-//! `times FILE [--rounds N]`, `times --drawn N [--seed S] [--over R] [--changes]`: how long statements take here and on stock
-//! SQLite, both in memory and in turn. Above 1, stock is faster.
+//! `times FILE [--rounds N]`, `times --drawn N [--seed S] [--over R] [--changes]`, `times --shop N [--seed S] [--over R] [--analyze]`: how long
+//! statements take here and on stock SQLite, both in memory and in turn. Above 1, stock is faster.
 //!
 //! FILE is like those of `tests/plans`: a first paragraph that is run, then queries, one a line. Of each, the median of the
 //! rounds on either side is told, and their ratio; where the trees of EXPLAIN QUERY PLAN differ, both stand below.
@@ -7,33 +7,39 @@
 //! With `--drawn`, N rounds of schemas and statements are drawn. Of those that take longer here than R times stock's time (1.3),
 //! the worst are told with the script that repeats them, as FILE has it; with `--changes` of INSERT, UPDATE and DELETE alone. Times
 //! there are the least of the rounds, of a statement that was prepared before; what a change did is rolled back.
+//!
+//! With `--shop`, N questions about tables of 300,000 rows are drawn (module `shop`), with `--analyze` after ANALYZE.
 
 use iolite::engine::{Connection, Statement, Step};
 use iolite_conform::differ::drawn::Drawer;
+use iolite_conform::differ::shop;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: times FILE [--rounds N] | --drawn N [--seed S] [--over R] [--changes]";
+const USAGE: &str = "usage: times FILE [--rounds N] | --drawn N [--seed S] [--over R] [--changes] | --shop N [--seed S] [--over R] [--analyze]";
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let (mut file, mut rounds, mut drawn) = (None, 7, None);
-    let (mut seed, mut over, mut changes) = (1, 1.3, false);
+    let (mut file, mut rounds, mut drawn, mut asked) = (None, 7, None, None);
+    let (mut seed, mut over, mut changes, mut analyze) = (1, 1.3, false, false);
     while let Some(a) = args.next() {
         let mut number = || args.next().and_then(|n| n.parse::<f64>().ok()).unwrap_or_else(|| usage());
         match a.as_str() {
             "--rounds" => rounds = number() as usize,
             "--drawn" => drawn = Some(number() as u64),
+            "--shop" => asked = Some(number() as u64),
+            "--analyze" => analyze = true,
             "--seed" => seed = number() as u64,
             "--over" => over = number(),
             "--changes" => changes = true,
             _ => file = Some(a),
         }
     }
-    match (file, drawn) {
-        (Some(file), None) => of_file(&file, rounds),
-        (None, Some(n)) => of_drawn(seed * 1_000_003, n, over, changes),
+    match (file, drawn, asked) {
+        (Some(file), None, None) => of_file(&file, rounds),
+        (None, Some(n), None) => of_drawn(seed * 1_000_003, n, over, changes),
+        (None, None, Some(n)) => of_shop(seed, n, over, analyze),
         _ => usage(),
     }
 }
@@ -58,6 +64,8 @@ impl Both {
         own.execute_batch(setup).expect("the setup runs");
         stock.execute_batch(setup).expect("the setup runs on stock");
         let deadline = Rc::new(Cell::new(Instant::now()));
+        let watched = deadline.clone();
+        own.progress_handler(Some(Rc::new(move || Instant::now() > watched.get())));
         Both { own, stock, deadline }
     }
 
@@ -132,39 +140,74 @@ struct Slow {
 }
 
 fn of_drawn(seed: u64, rounds: u64, over: f64, changes: bool) {
-    let mut slow: Vec<Slow> = Vec::new();
-    let (mut told, mut logs) = (0, 0.0);
+    let mut told = Told { over, ..Told::default() };
     for round in 0..rounds {
         let mut d = Drawer::new(seed + round, &[300, 2000, 20_000]).alike();
         let setup = d.schema().join(";\n");
         let both = Both::new(&setup);
-        let deadline = both.deadline.clone();
-        both.own.progress_handler(Some(Rc::new(move || Instant::now() > deadline.get())));
         for _ in 0..STATEMENTS {
             let q = d.query();
             if (q.kind == "change") != changes {
                 continue;
             }
-            let Some((ours, stock)) = both_times(&both, &q.sql, changes) else { continue };
-            told += 1;
-            logs += (ours / stock).ln();
-            // Less than that is the measuring itself.
-            if ours > stock * over + 0.002 {
-                let plans = both.plans(&q.sql);
-                slow.push(Slow { ours, stock, setup: setup.clone(), sql: q.sql, plans });
+            told.time(&both, &setup, q.sql, changes);
+        }
+    }
+    told.tell();
+}
+
+fn of_shop(seed: u64, questions: u64, over: f64, analyze: bool) {
+    let both = Both::new(shop::TABLES);
+    if analyze {
+        both.own.execute_batch("ANALYZE").expect("tables are analysed");
+        both.stock.execute_batch("ANALYZE").expect("tables are analysed on stock");
+    }
+    let (mut told, mut asker) = (Told { over, ..Told::default() }, shop::Asker::new(seed));
+    for _ in 0..questions {
+        told.time(&both, "", asker.query(), false);
+    }
+    told.tell();
+}
+
+/// What was timed so far.
+#[derive(Default)]
+struct Told {
+    over: f64,
+    slow: Vec<Slow>,
+    told: u32,
+    logs: f64,
+}
+
+impl Told {
+    fn time(&mut self, both: &Both, setup: &str, sql: String, change: bool) {
+        let Some((ours, stock)) = both_times(both, &sql, change) else { return };
+        self.told += 1;
+        self.logs += (ours / stock).ln();
+        // Less than that is the measuring itself.
+        if ours > stock * self.over + 0.002 {
+            let plans = both.plans(&sql);
+            self.slow.push(Slow { ours, stock, setup: setup.to_string(), sql, plans });
+        }
+    }
+
+    fn tell(mut self) {
+        self.slow.sort_by(|a, b| (b.ours / b.stock).total_cmp(&(a.ours / a.stock)));
+        for s in &self.slow {
+            println!("{:5.2} {:10.4} {:10.4}  {}", s.ours / s.stock, s.ours, s.stock, s.sql);
+            if let Some((ours, stock)) = &s.plans {
+                println!("  ours:  {ours}\n  stock: {stock}");
+            }
+            if !s.setup.is_empty() {
+                println!("  {}", s.setup.replace('\n', "\n  "));
             }
         }
+        let mean = (self.logs / f64::from(self.told.max(1))).exp();
+        println!(
+            "{} statements, {} slower; geometric mean {mean:.2} of stock's time",
+            self.told,
+            self.slow.len()
+        );
     }
-    slow.sort_by(|a, b| (b.ours / b.stock).total_cmp(&(a.ours / a.stock)));
-    for s in &slow {
-        println!("{:5.2} {:10.4} {:10.4}  {}", s.ours / s.stock, s.ours, s.stock, s.sql);
-        if let Some((ours, stock)) = &s.plans {
-            println!("  ours:  {ours}\n  stock: {stock}");
-        }
-        println!("  {}", s.setup.replace('\n', "\n  "));
-    }
-    let mean = (logs / f64::from(told.max(1))).exp();
-    println!("{told} statements, {} slower; geometric mean {mean:.2} of stock's time", slow.len());
 }
 
 /// Milliseconds here and on stock: the least of some rounds. `None` if stock takes too many steps, or refuses.

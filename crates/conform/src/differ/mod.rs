@@ -18,6 +18,7 @@ pub mod plans;
 mod query;
 pub mod rng;
 pub mod session;
+pub mod shop;
 pub mod shrink;
 mod write;
 
