@@ -13,6 +13,7 @@ use iolite_base::{Buf, Code, Encoding, Pgno, Result, be, hash::FastMap, hash::Fa
 use iolite_os::Vfs;
 use iolite_pager::{BusyHandler, Commit, OpenOptions, Pager, SecureDelete, SnapshotName, State, TxnState};
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -54,8 +55,8 @@ pub(crate) struct Shared {
     pub pager: RefCell<Pager>,
     pub layout: Cell<Layout>,
     pub trees: RefCell<FastMap<Pgno, Rc<Tree>>>,
-    /// How many trees have a parked path.
-    pub parked: Cell<usize>,
+    /// Trees that may have a parked path, the one that was listed last at the end.
+    pub parked: RefCell<VecDeque<Weak<Tree>>>,
     /// The setting; for a database with content, what its header says.
     pub auto_vacuum: Cell<AutoVacuum>,
     pub secure_delete: Cell<SecureDelete>,
@@ -105,6 +106,7 @@ impl Shared {
                     armed: Cell::new(0),
                     appended: Cell::new(false),
                     parked: RefCell::new(Parked::default()),
+                    listed: Cell::new(false),
                 })
             })
             .clone()
@@ -122,8 +124,22 @@ impl Shared {
 
     /// Lets go of the pages of all parked paths.
     pub fn forget_parked(&self) {
-        if self.parked.replace(0) > 0 {
-            for t in self.trees.borrow().values() {
+        self.unlist_parked(0);
+    }
+
+    /// Lets a tree that is not listed have a parked path; those that were listed before lose theirs where there would be more than `most`.
+    /// (Where the first ones kept theirs, a connection with the default cache had paths for seven trees and for no others.)
+    pub fn list_parked(&self, tree: &Rc<Tree>, most: usize) {
+        self.unlist_parked(most.saturating_sub(1));
+        self.parked.borrow_mut().push_back(Rc::downgrade(tree));
+        tree.listed.set(true);
+    }
+
+    fn unlist_parked(&self, most: usize) {
+        let mut list = self.parked.borrow_mut();
+        while list.len() > most {
+            if let Some(t) = list.pop_front().and_then(|t| t.upgrade()) {
+                t.listed.set(false);
                 t.parked.borrow_mut().forget();
             }
         }
@@ -280,7 +296,7 @@ impl Btree {
             pager: RefCell::new(pager),
             layout: Cell::new(layout),
             trees: RefCell::new(FastMap::default()),
-            parked: Cell::new(0),
+            parked: RefCell::default(),
             auto_vacuum: Cell::new(AutoVacuum::None),
             secure_delete: Cell::new(SecureDelete::Off),
             has_content: RefCell::new(FastSet::default()),

@@ -83,6 +83,8 @@ pub struct Tree {
     pub appended: StdCell<bool>,
     /// Where the last cursor that was let go of stood: the next one on this tree begins there.
     pub parked: RefCell<Parked>,
+    /// It stands in the list of trees that may have a parked path.
+    pub listed: StdCell<bool>,
 }
 
 /// A path that no cursor uses. With an empty path, there is none.
@@ -158,6 +160,8 @@ pub struct Cursor {
     pub(crate) run: Run,
     /// How well seeks have ended on the leaf on which the one before ended: not at all if negative. Of a reading cursor nobody asks.
     pub(crate) near: i8,
+    /// The path is that of another cursor, and no place was looked for in it yet.
+    pub(crate) taken_over: bool,
 }
 
 impl Cursor {
@@ -193,6 +197,7 @@ impl Cursor {
             chain_generation: 0,
             run: Run::default(),
             near: if write { 0 } else { i8::MIN },
+            taken_over: false,
         }
     }
 
@@ -418,12 +423,12 @@ impl Cursor {
         let fits = parked.generation == self.tree.generation.get()
             && root.pgno == self.root
             && root.kind() == self.kind;
-        self.bt.parked.set(self.bt.parked.get() - 1);
         if !fits {
             parked.path.clear();
             return;
         }
         std::mem::swap(&mut parked.path, &mut self.path);
+        self.taken_over = true;
         self.cell = parked.cell;
         self.generation = parked.generation;
         self.layout = self.bt.layout.get();
@@ -434,16 +439,15 @@ impl Cursor {
     /// Leaves the path for the next cursor. The pages of parked paths cannot be evicted, so a small cache has none;
     /// nor has page 1, which commits change: a page that somebody holds is copied then.
     fn park(&mut self) {
-        let mut parked = self.tree.parked.borrow_mut();
-        if parked.path.is_empty() {
+        if !self.tree.listed.get() {
             let most = self.bt.pager.try_borrow().map_or(0, |p| p.cache_target() / PAGES_PER_PATH);
-            if self.root == 1 || self.bt.parked.get() >= most {
+            if self.root == 1 || most == 0 {
                 return;
             }
-            self.bt.parked.set(self.bt.parked.get() + 1);
-        } else {
-            parked.path.clear();
+            self.bt.list_parked(&self.tree, most);
         }
+        let mut parked = self.tree.parked.borrow_mut();
+        parked.path.clear();
         std::mem::swap(&mut parked.path, &mut self.path);
         parked.cell = self.cell;
         parked.valid = self.pos == Pos::Valid && self.skip == 0;
@@ -785,6 +789,12 @@ impl Cursor {
     #[inline(always)]
     pub fn payload_len(&self) -> u32 {
         self.cell.payload
+    }
+
+    /// The page that the cursor stands on, or stood on last.
+    #[inline(always)]
+    pub fn top_page(&self) -> Option<&Buf> {
+        self.path.last().map(|n| &n.page)
     }
 
     /// The part of the payload that lies in the page: page, position, length. Panics if the cursor stands

@@ -178,21 +178,42 @@ impl Entries<'_> {
         }
     }
 
-    /// The beginning of the text that entry `i` begins with. `None`: it begins otherwise, or is long or near the page's end.
+    /// The type of the first field of entry `i`, the eight bytes from it on, and how many of the entry's own there are. `None`: the entry
+    /// is long, or has many fields, or lies at the page's end.
+    #[inline(always)]
+    fn near(&self, i: usize) -> Option<(u8, u64, usize)> {
+        let at = self.cell(i) + self.child;
+        let b: &[u8; 16] = self.page.get(at..at + 16)?.try_into().ok()?;
+        let (len, head) = (b[0] as usize, b[1] as usize);
+        if head > 7 || len > self.short {
+            return None;
+        }
+        let word = b[1 + head..9 + head].try_into().ok()?;
+        Some((b[2], u64::from_be_bytes(word), len.checked_sub(head)?))
+    }
+
+    /// The integer that entry `i` begins with. `None`: as [`Entries::near`] says, or it begins otherwise.
+    #[inline(always)]
+    fn near_integer(&self, i: usize) -> Option<i64> {
+        let (t, word, have) = self.near(i)?;
+        let bytes = (0x0864_3210u64 >> (4 * (t & 15))) as usize & 15;
+        match t {
+            1..=6 if bytes <= have => Some(word as i64 >> (64 - 8 * bytes)),
+            8 | 9 => Some(t as i64 - 8),
+            _ => None,
+        }
+    }
+
+    /// The beginning of the text that entry `i` begins with. `None`: as [`Entries::near`] says, or it begins otherwise.
     #[inline(always)]
     fn text(&self, i: usize) -> Option<u64> {
-        let b = self.entry(i)?;
-        let (len, head, t) = match *b {
-            [len, head, t, ..] if len as usize <= self.short => (len as usize, head as usize, t),
-            _ => return None,
-        };
+        let (t, word, have) = self.near(i)?;
         // A text's type is odd, from 13 on, and that of a longer one takes another byte: with the bit that says odd at the top, one
         // comparison will do.
         let bytes = t.wrapping_sub(13).rotate_right(1) as usize;
-        if bytes > (0x7f - 13) / 2 || head + bytes > len {
+        if bytes > (0x7f - 13) / 2 || bytes > have {
             return None;
         }
-        let word = u64::from_be_bytes(*b.get(1 + head..)?.first_chunk()?);
         Some(match bytes {
             8.. => word,
             0 => 0,
@@ -240,6 +261,11 @@ impl Entries<'_> {
         let guess = if high > FEW { self.guess(key, span) } else { None };
         let second = cmp.second_int();
         let mut compare = |i: usize| {
+            if let Some(v) = self.near_integer(i).filter(|v| *v != key) {
+                let less = v < key;
+                *(if less { &mut span.least } else { &mut span.most }) = Some(v);
+                return Ok(v.cmp(&key));
+            }
             let first = self.entry(i).and_then(|b| Some((b, self.first(b)?)));
             match first {
                 Some((_, (v, _))) if v < key => {
@@ -261,42 +287,37 @@ impl Entries<'_> {
             }
             self.compare(i, whole, cmp)
         };
-        if let Some(guess) = guess {
-            let up = match compare(guess)? {
+        // From the guess a few steps of growing width in its direction, then by halves between the last two. One loop, so that the
+        // comparison stands in it once.
+        let (mut width, mut up, mut guessed) = (0, false, guess.is_some());
+        let mut at = guess.unwrap_or(high / 2);
+        while low < high {
+            let less = match compare(at)? {
                 Ordering::Less => {
-                    low = guess + 1;
+                    low = at + 1;
                     true
                 }
                 Ordering::Greater => {
-                    high = guess;
+                    high = at;
                     false
                 }
-                Ordering::Equal => return Ok((guess as u32, true)),
+                Ordering::Equal => return Ok((at as u32, true)),
             };
-            // A few steps of growing width away from it, then by halves between the last two.
-            for step in [1, 2, 4, 8] {
-                if high - low < step {
-                    break;
-                }
-                let at = if up { low + step - 1 } else { high - step };
-                match compare(at)? {
-                    Ordering::Less => {
-                        low = at + 1;
-                        if !up {
-                            break;
-                        }
-                    }
-                    Ordering::Greater => {
-                        high = at;
-                        if up {
-                            break;
-                        }
-                    }
-                    Ordering::Equal => return Ok((at as u32, true)),
-                }
+            if std::mem::take(&mut guessed) {
+                (width, up) = (1, less);
+            } else if width > 0 {
+                width = if less == up && width < 8 { 2 * width } else { 0 };
             }
+            if high - low < width {
+                width = 0;
+            }
+            at = match width {
+                0 => (low + high) / 2,
+                _ if up => low + width - 1,
+                _ => high - width,
+            };
         }
-        self.by_halves(low, high, compare)
+        Ok((low as u32, false))
     }
 
     /// Where a key should be if the integers are spread evenly. `None`: not between the first and the last.

@@ -53,7 +53,7 @@ impl Cursor {
         let Some(n) = self.leaf_at_hand() else { return Ok(None) };
         let range = n.span();
         if range.0 > rowid || rowid > range.1 || range.0 == i64::MIN || range.1 == i64::MAX {
-            self.near -= 1;
+            self.strays();
             return Ok(None);
         }
         self.stays();
@@ -70,9 +70,19 @@ impl Cursor {
     #[inline]
     fn stays(&mut self) {
         self.near = (self.near + 1).min(NEAREST);
+        self.taken_over = false;
         self.disarm();
         self.skip = 0;
         self.pos = Pos::Invalid;
+    }
+
+    /// It was the wrong one. Where another cursor left it, that says nothing of how far apart this one's own places are: the entry that an
+    /// UPDATE puts in mostly belongs where the one was that it took away.
+    #[inline]
+    fn strays(&mut self) {
+        if !std::mem::take(&mut self.taken_over) {
+            self.near -= 1;
+        }
     }
 
     /// The page at the end of the path; 0: there is none.
@@ -84,6 +94,7 @@ impl Cursor {
     /// Where the leaf was not looked at, and would have been the right one, the next one is looked at again.
     #[inline(always)]
     fn learn(&mut self, before: Pgno) {
+        self.taken_over = false;
         if self.near == -1 && self.top() == before {
             self.near = 0;
         }
@@ -186,7 +197,7 @@ impl Cursor {
         let within = search::is_within(&self.bt, &self.layout, n, &mut self.whole, cmp, &mut span)?;
         // A comparison may run user code, and that may write to this tree.
         if !within || !self.current() {
-            self.near -= 1;
+            self.strays();
             return Ok(None);
         }
         self.stays();

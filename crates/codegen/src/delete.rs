@@ -30,13 +30,10 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::FinishSeek, w.cursors.table, 0, 0);
             }
             if plain {
-                let along = w.along_index().map(|k| (k, p5::SAVE_POSITION));
-                self.delete_entries(w, None, along)?;
-                let keeps = if along.is_none() { p5::SAVE_POSITION } else { 0 };
-                return self.delete_record(w, p5::COUNT_CHANGE | keeps);
+                return self.delete_in_loop(w);
             }
             let old = self.load_row(t, w.cursors.table)?;
-            return self.delete_loaded(w, r, old);
+            return self.delete_loaded(w, r, old, true);
         };
         let key = self.fields(temp, 0, *keys);
         if t.table.is_view() {
@@ -50,18 +47,29 @@ impl Codegen<'_> {
             return self.delete_row(w, p5::COUNT_CHANGE);
         }
         let old = self.load_row(t, w.cursors.table)?;
-        self.delete_loaded(w, r, old)
+        self.delete_loaded(w, r, old, false)
     }
 
-    /// Deletes the row under the table's cursor, which stands in registers too, with all that happens beside.
-    fn delete_loaded(&mut self, w: &Modification<'_>, r: &Removal, old: Row) -> Result<()> {
+    /// Deletes the row that the loop has found, whose cursor goes on from there.
+    fn delete_in_loop(&mut self, w: &Modification<'_>) -> Result<()> {
+        let along = w.along_index().map(|k| (k, p5::SAVE_POSITION));
+        self.delete_entries(w, None, along)?;
+        let keeps = if along.is_none() { p5::SAVE_POSITION } else { 0 };
+        self.delete_record(w, p5::COUNT_CHANGE | keeps)
+    }
+
+    /// Deletes the row under the table's cursor, which stands in registers too, with all that happens beside. `in_loop`: the loop found it.
+    fn delete_loaded(&mut self, w: &Modification<'_>, r: &Removal, old: Row, in_loop: bool) -> Result<()> {
         let t = w.target();
         if !r.before.is_empty() {
             self.act(&r.before, t, (Some(old), None), w.next)?;
             // The trigger may have deleted or changed the row.
             self.reseek(w, old, w.next)?;
         }
-        self.delete_row(w, p5::COUNT_CHANGE)?;
+        match in_loop && r.only_counts() {
+            true => self.delete_in_loop(w)?,
+            false => self.delete_row(w, p5::COUNT_CHANGE)?,
+        }
         let (keys, triggers) = after(&r.after);
         self.act(keys, t, (Some(old), None), w.next)?;
         self.returning_row(w, old)?;

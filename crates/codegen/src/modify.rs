@@ -49,7 +49,7 @@ impl Modification<'_> {
         };
         let Access::Index(a) = &rows.levels[0].access else { return None };
         let of = |i: &TargetIndex| !i.is_table && Rc::ptr_eq(&i.index, &a.index);
-        self.target().indexes.iter().position(of).filter(|_| r.is_plain() && self.returning.is_none())
+        self.target().indexes.iter().position(of).filter(|_| r.only_counts() && self.returning.is_none())
     }
 }
 

@@ -535,7 +535,10 @@ impl Codegen<'_> {
             if let Some(f) = &i.filter {
                 self.at_place(t.id, place.clone(), |g| g.jump_unless(f, done, true))?;
             }
+            // The row's page is changed next: nothing holds it.
+            let saved = std::mem::replace(&mut self.copy_columns, true);
             let (first, n) = self.index_entry(t, i, place.clone())?;
+            self.copy_columns = saved;
             self.b.emit(Opcode::IdxDelete, c.indexes[k], first, n as i32);
             self.b.p5(p5::MUST_EXIST);
             self.b.place(done);

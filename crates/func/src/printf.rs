@@ -6,8 +6,9 @@
 use crate::scalar::too_big;
 use iolite_base::{Bytes, Result, alloc};
 use iolite_value::Value;
-use iolite_value::num::{Decimal, Round};
+use iolite_value::num::{Decimal, Round, put_digits};
 use iolite_value::utf8;
+use std::ops::Deref;
 
 /// One substitution, as written.
 #[derive(Default)]
@@ -29,8 +30,6 @@ struct Output {
     limit: usize,
     /// Something was written, if only an empty text.
     used: bool,
-    /// Memory in which a number is put together; taken out meanwhile.
-    scratch: Vec<u8>,
 }
 
 impl Output {
@@ -54,10 +53,21 @@ impl Output {
         Ok(())
     }
 
-    fn take_scratch(&mut self) -> Vec<u8> {
-        let mut s = std::mem::take(&mut self.scratch);
-        s.clear();
-        s
+    /// Spaces up to the width around what was appended from `start` on, which is ASCII.
+    #[inline]
+    fn pad_from(&mut self, spec: &Spec, start: usize) -> Result<()> {
+        self.used = true;
+        let pad = spec.width.saturating_sub(self.text.len() - start);
+        if self.text.len().saturating_add(pad) > self.limit {
+            return Err(too_big());
+        }
+        if pad > 0 {
+            self.fill(b' ', pad)?;
+            if !spec.left {
+                self.text[start..].rotate_right(pad);
+            }
+        }
+        Ok(())
     }
 
     /// `b` with spaces up to the width. With `!` the width counts characters.
@@ -67,6 +77,9 @@ impl Output {
             wide -= b.iter().filter(|&&c| c & 0xc0 == 0x80).count();
         }
         let pad = spec.width.saturating_sub(wide);
+        if pad == 0 {
+            return self.push(b);
+        }
         if !spec.left {
             self.fill(b' ', pad)?;
         }
@@ -75,11 +88,28 @@ impl Output {
     }
 }
 
+/// The text of an argument.
+enum Text<'a> {
+    Lent(&'a [u8]),
+    Made(Bytes),
+}
+
+impl Deref for Text<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Text::Lent(b) => b,
+            Text::Made(b) => b,
+        }
+    }
+}
+
 struct Arguments<'a> {
     values: std::slice::Iter<'a, Value>,
 }
 
-impl Arguments<'_> {
+impl<'a> Arguments<'a> {
     fn int(&mut self) -> i64 {
         self.values.next().map_or(0, Value::to_int)
     }
@@ -88,26 +118,25 @@ impl Arguments<'_> {
         self.values.next().map_or(0.0, Value::to_real)
     }
 
-    fn text(&mut self) -> Result<Option<Bytes>> {
-        match self.values.next() {
-            None | Some(Value::Null) => Ok(None),
-            Some(v) => {
-                let b = v.text_bytes()?;
-                Ok(Some(b.slice(0, utf8::to_nul(&b).len())))
-            }
-        }
+    fn text(&mut self) -> Result<Option<Text<'a>>> {
+        Ok(match self.values.next() {
+            None | Some(Value::Null) => None,
+            Some(Value::Text(b, _) | Value::Blob(b, _)) => Some(Text::Lent(utf8::to_nul(b))),
+            // The text of a number has no NUL.
+            Some(v) => Some(Text::Made(v.text_bytes()?)),
+        })
     }
 }
 
 /// Formats `values` as `format` says; longer than `limit` is an error. `None` if nothing at all was to be written,
 /// which SQL sees as NULL: the format is empty or starts with an unknown type.
 pub fn format(format: &[u8], values: &[Value], limit: usize) -> Result<Option<Vec<u8>>> {
-    let mut out = Output { text: Vec::new(), limit, used: false, scratch: Vec::new() };
+    let mut out = Output { text: Vec::new(), limit, used: false };
     // Most texts take no second block.
     alloc::reserve(&mut out.text, (format.len() + 24 * values.len()).min(limit))?;
     let mut args = Arguments { values: values.iter() };
     let mut rest = format;
-    while let Some(p) = memchr::memchr(b'%', rest) {
+    while let Some(p) = next_percent(rest) {
         if p > 0 {
             out.push(&rest[..p])?;
         }
@@ -133,6 +162,15 @@ pub fn format(format: &[u8], values: &[Value], limit: usize) -> Result<Option<Ve
         out.push(rest)?;
     }
     Ok(out.used.then_some(out.text))
+}
+
+/// Where the next substitution begins. (Of a short text, looking at its bytes in turn takes less than calling somebody.)
+#[inline]
+fn next_percent(text: &[u8]) -> Option<usize> {
+    match text.len() {
+        0..16 => text.iter().position(|b| *b == b'%'),
+        _ => memchr::memchr(b'%', text),
+    }
 }
 
 /// Reads flags, width, precision and length.
@@ -259,7 +297,7 @@ pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8], quote: u8, around: bool, es
     }
 }
 
-fn character(out: &mut Output, spec: &Spec, text: Option<Bytes>) -> Result<()> {
+fn character(out: &mut Output, spec: &Spec, text: Option<Text<'_>>) -> Result<()> {
     let text = text.as_deref().unwrap_or_default();
     let one = match text.first() {
         None => &[0u8][..],
@@ -282,67 +320,84 @@ fn character(out: &mut Output, spec: &Spec, text: Option<Bytes>) -> Result<()> {
 }
 
 fn integer(out: &mut Output, spec: &Spec, kind: u8, v: u64, sign: Option<u8>) -> Result<()> {
-    let mut digits = out.take_scratch();
-    let base = match kind {
-        b'x' | b'X' | b'p' => 16,
-        b'o' => 8,
-        _ => 10,
-    };
-    let alphabet = if kind == b'x' { b"0123456789abcdef" } else { b"0123456789ABCDEF" };
-    // Digits from the last to the first.
+    let mut room = [0u8; 26];
+    let mut at = room.len();
     if kind == b'r' {
         let suffix = match (v % 10, v / 10 % 10) {
-            (_, 1) => "ht",
-            (1, _) => "ts",
-            (2, _) => "dn",
-            (3, _) => "dr",
-            _ => "ht",
+            (_, 1) => b"th",
+            (1, _) => b"st",
+            (2, _) => b"nd",
+            (3, _) => b"rd",
+            _ => b"th",
         };
-        digits.extend_from_slice(suffix.as_bytes());
+        at -= 2;
+        room[at..].copy_from_slice(suffix);
     }
-    let mut left = v;
-    loop {
-        digits.push(alphabet[(left % base) as usize]);
-        left /= base;
-        if left == 0 {
-            break;
+    let bits = match kind {
+        b'x' | b'X' | b'p' => 4,
+        b'o' => 3,
+        _ => 0,
+    };
+    if bits == 0 {
+        at = put_digits(v, &mut room, at);
+    } else {
+        let alphabet = if kind == b'x' { b"0123456789abcdef" } else { b"0123456789ABCDEF" };
+        let mut left = v;
+        loop {
+            at -= 1;
+            room[at] = alphabet[(left & ((1 << bits) - 1)) as usize];
+            left >>= bits;
+            if left == 0 {
+                break;
+            }
         }
     }
+    let digits = &room[at..];
     let mut wanted = spec.precision.unwrap_or(0);
     if spec.zero {
         wanted = wanted.max(spec.width.saturating_sub(sign.is_some() as usize));
     }
-    if wanted > digits.len() {
-        if wanted > out.limit {
-            return Err(too_big());
-        }
-        alloc::reserve(&mut digits, wanted)?;
-        digits.resize(wanted, b'0');
+    let zeros = wanted.saturating_sub(digits.len());
+    if zeros > 0 && wanted > out.limit {
+        return Err(too_big());
     }
-    if spec.comma && base == 10 {
-        let mut grouped = Vec::new();
-        alloc::reserve(&mut grouped, digits.len() / 3 * 4 + 4)?;
-        for (i, d) in digits.iter().enumerate() {
-            if i > 0 && i % 3 == 0 {
-                grouped.push(b',');
+    let prefix: &[u8] = match kind {
+        b'x' | b'p' if spec.alternate && v != 0 => b"0x",
+        b'X' if spec.alternate && v != 0 => b"0X",
+        b'o' if spec.alternate && v != 0 => b"0",
+        _ => b"",
+    };
+    let n = zeros + digits.len();
+    let start = out.text.len();
+    let grouped = spec.comma && bits == 0;
+    alloc::reserve(&mut out.text, n + if grouped { n / 3 } else { 0 } + 3)?;
+    out.text.extend(sign);
+    out.text.extend_from_slice(prefix);
+    if grouped {
+        for i in 0..n {
+            if i > 0 && (n - i) % 3 == 0 {
+                out.text.push(b',');
             }
-            grouped.push(*d);
+            out.text.push(if i < zeros { b'0' } else { digits[i - zeros] });
         }
-        digits = grouped;
-    }
-    if spec.alternate && v != 0 {
-        match kind {
-            b'x' | b'p' => digits.extend_from_slice(b"x0"),
-            b'X' => digits.extend_from_slice(b"X0"),
-            b'o' => digits.push(b'0'),
-            _ => {}
+    } else {
+        if zeros > 0 {
+            out.text.resize(out.text.len() + zeros, b'0');
         }
+        out.text.extend_from_slice(digits);
     }
-    digits.extend(sign);
-    digits.reverse();
-    out.padded(spec, &digits)?;
-    out.scratch = digits;
-    Ok(())
+    out.pad_from(spec, start)
+}
+
+/// Appends `n` of the digits from number `from` on, and zeros behind them.
+#[inline]
+fn put_some(text: &mut Vec<u8>, digits: &[u8], from: usize, n: usize) {
+    let there = digits.get(from..).unwrap_or_default();
+    let there = &there[..n.min(there.len())];
+    text.extend_from_slice(there);
+    if there.len() < n {
+        text.resize(text.len() + n - there.len(), b'0');
+    }
 }
 
 /// The most digits of a real behind the point; SQLite's `SQLITE_FP_PRECISION_LIMIT`.
@@ -389,33 +444,37 @@ fn real(out: &mut Output, spec: &Spec, kind: u8, r: f64) -> Result<()> {
             precision -= exponent;
         }
     }
-    let mut text = out.take_scratch();
     let before = if scientific { 0 } else { exponent.max(0) as usize };
     let size = before + before / 3 + precision.max(0) as usize + 16;
     if size.max(spec.width) > out.limit {
         return Err(too_big());
     }
-    alloc::reserve(&mut text, size)?;
+    let start = out.text.len();
+    let text = &mut out.text;
+    alloc::reserve(text, size)?;
     text.extend(sign);
-    let mut shown = digits.iter().copied().chain(std::iter::repeat(b'0'));
-    let mut at = if scientific { 0 } else { exponent };
-    if at < 0 {
+    let last = if scientific { 0 } else { exponent };
+    // Of the digits, so many stand before the point.
+    let whole = (last + 1).max(0) as usize;
+    if whole == 0 {
         text.push(b'0');
-    }
-    while at >= 0 {
-        text.extend(shown.next());
-        if spec.comma && at % 3 == 0 && at > 1 {
-            text.push(b',');
+    } else if spec.comma {
+        for (i, at) in (0..=last).rev().enumerate() {
+            text.push(digits.get(i).copied().unwrap_or(b'0'));
+            if at % 3 == 0 && at > 1 {
+                text.push(b',');
+            }
         }
-        at -= 1;
+    } else {
+        put_some(text, digits, 0, whole);
     }
     let pointed = precision > 0 || spec.alternate || spec.alternate2;
     if pointed {
         text.push(b'.');
     }
     let zeros = if scientific { 0 } else { (-exponent - 1).max(0) }.min(precision.max(0));
-    text.resize(text.len() + zeros as usize, b'0');
-    text.extend(shown.take((precision - zeros).max(0) as usize));
+    put_some(text, b"", 0, zeros as usize);
+    put_some(text, digits, whole, (precision - zeros).max(0) as usize);
     if trim && pointed {
         while text.last() == Some(&b'0') {
             text.pop();
@@ -437,13 +496,12 @@ fn real(out: &mut Output, spec: &Spec, kind: u8, r: f64) -> Result<()> {
         }
         text.extend_from_slice(&[b'0' + (e / 10 % 10) as u8, b'0' + (e % 10) as u8]);
     }
-    if spec.zero && !spec.left && text.len() < spec.width {
-        let from = sign.is_some() as usize;
-        let zeros = spec.width - text.len();
-        alloc::reserve(&mut text, zeros)?;
+    let length = text.len() - start;
+    if spec.zero && !spec.left && length < spec.width {
+        let from = start + sign.is_some() as usize;
+        let zeros = spec.width - length;
+        alloc::reserve(text, zeros)?;
         text.splice(from..from, std::iter::repeat_n(b'0', zeros));
     }
-    out.padded(spec, &text)?;
-    out.scratch = text;
-    Ok(())
+    out.pad_from(spec, start)
 }

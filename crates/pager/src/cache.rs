@@ -351,6 +351,7 @@ impl Pager {
         if self.state != State::WriterLocked {
             return Ok(());
         }
+        self.pressed = false;
         if self.kind == Kind::File && self.wal.is_none() && self.journal_mode != JournalMode::Off {
             let memory = self.journal_mode == JournalMode::Memory;
             if !memory {
@@ -420,20 +421,26 @@ impl Pager {
     #[inline(never)]
     fn evict(&mut self) -> Result<()> {
         let mut left = 2;
+        // The first page is written once no clean one is left: who reads the file has to go then. From there on clean and changed pages
+        // are alike, or else those that all ways lead through would make room for those that were changed once.
+        let mut clean = !self.pressed;
         while self.table.len() >= self.cache_target && left > 0 {
-            left -= 1;
-            let victim = match self.table.victim() {
-                Some(v) => Some(v),
-                None if self.spill()? => self.table.victim(),
-                None => None,
+            let victim = match self.table.victim(clean) {
+                None if clean && self.spill(true)? => self.table.victim(true),
+                found => found,
             };
-            match victim {
-                Some(pgno) => {
-                    self.table.remove(pgno);
-                    self.former.note(pgno, self.cache_target);
+            let Some((pgno, dirty)) = victim else { break };
+            if dirty {
+                // Others are written with it. Where that is not possible, clean ones go.
+                clean = true;
+                self.spill(false)?;
+                if self.table.find(pgno).is_none_or(|i| self.table.slot(i).flags & DIRTY != 0) {
+                    continue;
                 }
-                None => break,
             }
+            left -= 1;
+            self.table.remove(pgno);
+            self.former.note(pgno, self.cache_target);
         }
         Ok(())
     }
@@ -446,7 +453,7 @@ impl Pager {
         }
         let enabled = std::mem::replace(&mut self.spill_enabled, true);
         let flushed = (|| {
-            while self.spill()? {}
+            while self.spill(true)? {}
             Ok::<(), iolite_base::Error>(())
         })();
         self.spill_enabled = enabled;
@@ -456,8 +463,9 @@ impl Pager {
         if kept_out && dirty && self.journal.is_some() { Err(Code::Busy.into()) } else { Ok(()) }
     }
 
-    /// Writes changed pages that nobody holds, so that they can be evicted. `false`: not possible now.
-    fn spill(&mut self) -> Result<bool> {
+    /// Writes changed pages that nobody holds, so that they can be evicted. `false`: not possible now, or not worth a sync unless they
+    /// `must` be written.
+    fn spill(&mut self, must: bool) -> Result<bool> {
         let writing = self.state >= State::WriterCacheMod || self.kind == Kind::Temp;
         if !self.spill_enabled || !writing || self.is_inherited() {
             return Ok(false);
@@ -477,14 +485,16 @@ impl Pager {
                 Err(e) => return Err(e),
             }
         }
-        // In one go: a spill may cost a sync in rollback modes. Pages whose originals are safe need none, where there are some.
-        let most = (self.cache_target / 2).max(1);
-        let journal = self.journal.as_ref().filter(|_| self.kind == Kind::File && self.wal.is_none());
-        let safe = match journal {
-            Some(j) => self.spillable(most, |p| j.covers(p))?,
-            None => Vec::new(),
-        };
-        let mut pages = if safe.len() * 8 >= most { safe } else { self.spillable(most, |_| true)? };
+        // In one go: a spill may cost a sync in rollback modes. Pages whose originals are safe need none; if there are some, they go alone
+        // until a third of the cache waits for a sync. (Where they always went alone, the others filled the cache, and these few were read
+        // and written again and again: twice the reads of an INSERT ... SELECT into three indexes.)
+        let mut pages = self.table.changed((self.cache_target / 6).max(1))?;
+        if let Some(j) = self.journal.as_ref().filter(|_| self.kind == Kind::File && self.wal.is_none())
+            && j.unsealed() < self.cache_target / 3
+            && (!must || pages.iter().any(|p| j.covers(p.0)))
+        {
+            pages.retain(|p| j.covers(p.0));
+        }
         if pages.is_empty() {
             return Ok(false);
         }
@@ -512,30 +522,12 @@ impl Pager {
         for (pgno, _) in &pages {
             if let Some(i) = self.table.find(*pgno) {
                 let slot = self.table.slot_mut(i);
-                slot.flags &= !(DIRTY | DONT_WRITE | RECENT);
+                slot.flags &= !(DIRTY | DONT_WRITE);
                 slot.saved = 0;
             }
         }
+        self.pressed = true;
         Ok(true)
-    }
-
-    /// Changed pages that nobody holds, `most` at the most.
-    fn spillable(&self, most: usize, may: impl Fn(Pgno) -> bool) -> Result<Vec<(Pgno, Buf)>> {
-        let mut pages: Vec<(Pgno, Buf)> = Vec::new();
-        for s in self.table.iter() {
-            if pages.len() >= most {
-                break;
-            }
-            if s.flags & DIRTY != 0
-                && let Some(buf) = s.buf()
-                && buf.refs() == 1
-                && may(s.pgno)
-            {
-                alloc::reserve(&mut pages, 1)?;
-                pages.push((s.pgno, buf.clone()));
-            }
-        }
-        Ok(pages)
     }
 
     fn write_temp(&mut self, pages: &[(Pgno, Buf)]) -> Result<()> {

@@ -247,6 +247,11 @@ impl Journal {
         self.begun && (first..first + per_sector).all(|p| !self.unsealed.contains(&p))
     }
 
+    /// How many pages wait for a seal.
+    pub fn unsealed(&self) -> usize {
+        self.unsealed.len()
+    }
+
     /// That these pages may be written without another seal, if they may.
     pub fn sealed_for(&self, pages: &[(Pgno, Buf)]) -> Option<Synced> {
         pages.iter().all(|p| self.covers(p.0)).then(Synced::of_journal)

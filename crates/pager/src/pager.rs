@@ -93,6 +93,8 @@ pub struct Pager {
     pub(crate) cache_setting: i32,
     pub(crate) cache_target: usize,
     pub(crate) spill_enabled: bool,
+    /// The transaction has written pages for want of room.
+    pub(crate) pressed: bool,
     pub(crate) max_pages: Pgno,
     pub(crate) journal_size_limit: i64,
     pub(crate) persist_wal: bool,
@@ -234,6 +236,7 @@ impl Pager {
             cache_setting: opts.cache_size,
             cache_target: 0,
             spill_enabled: true,
+            pressed: false,
             max_pages: 0xffff_fffe,
             journal_size_limit: -1,
             persist_wal: false,

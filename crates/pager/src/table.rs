@@ -9,7 +9,7 @@
 //! for memory twice (the slot; then the buffer's count and the page, which is asked for before) instead of four times
 //! (a separate index before, the page only afterwards): half of the time of a descent.
 //!
-//! Eviction sweeps like a clock; a page enters unreferenced and is marked when hit again, so one long scan pushes out its
+//! Eviction sweeps like a clock whose hand leaps; a page enters unreferenced and is marked when hit again, so one long scan pushes out its
 //! own pages first. The table does not know what may be evicted when: its caller asks for candidates.
 
 use iolite_base::bytes::prefetch_at;
@@ -218,19 +218,34 @@ impl PageTable {
         self.slots.iter().filter(|s| s.pgno != 0)
     }
 
-    /// A clean page that nobody but the table holds and that was not hit lately.
-    pub fn victim(&mut self) -> Option<Pgno> {
-        // Twice round: the first time takes marks away, the second finds. A table full of dirty or held pages
-        // would be swept in vain at every miss, hence the bound.
+    /// The hand's next slot. It goes over all slots in an order that is spread over the table at any time. (From slot to slot it left the
+    /// slots before it nearly full and those behind it nearly empty: with a full cache a search looked at dozens of slots.)
+    #[inline]
+    fn advance(&mut self) -> usize {
+        self.hand = self.after(self.hand);
+        self.hand
+    }
+
+    /// The slot that the hand comes to behind this one.
+    #[inline(always)]
+    fn after(&self, hand: usize) -> usize {
+        // Odd, and the number of slots is a power of two: each slot has its turn.
+        let stride = self.home(1) | 1;
+        (hand + stride) & self.slots.len().wrapping_sub(1)
+    }
+
+    /// The next page that nobody but the table holds and that was not hit lately. Of a changed one the number is told beside: it has to be
+    /// written first. `clean`: only clean ones are asked for.
+    pub fn victim(&mut self, clean: bool) -> Option<(Pgno, bool)> {
+        // Twice round: the first time takes marks away, the second finds. A table full of held pages would be swept in vain at every
+        // miss, hence the bound.
         let bound = (self.slots.len() * 2).min(1024);
         for _ in 0..bound {
-            self.hand += 1;
-            if self.hand >= self.slots.len() {
-                self.hand = 0;
-            }
-            let s = &mut self.slots[self.hand];
+            let hand = self.advance();
+            let s = &mut self.slots[hand];
             let Some(buf) = &s.buf else { continue };
-            if s.flags & DIRTY != 0 {
+            let dirty = s.flags & DIRTY != 0;
+            if dirty && clean {
                 continue;
             }
             if s.flags & RECENT != 0 {
@@ -238,10 +253,34 @@ impl PageTable {
                 continue;
             }
             if buf.refs() == 1 {
-                return Some(s.pgno);
+                return Some((s.pgno, dirty));
             }
         }
         None
+    }
+
+    /// Changed pages that nobody but the table holds, `most` at the most, in the order in which the hand would come to them, which stays
+    /// where it is: those that were not hit lately, and where these are few, a quarter of `most` whatever they are.
+    pub fn changed(&self, most: usize) -> Result<Vec<(Pgno, Buf)>> {
+        let mut pages = Vec::new();
+        for (want, recent) in [(most, 0), (most.div_ceil(4), RECENT)] {
+            let mut hand = self.hand;
+            for _ in 0..self.slots.len() {
+                if pages.len() >= want {
+                    break;
+                }
+                let s = &self.slots[hand];
+                if let Some(buf) = &s.buf
+                    && s.flags & (DIRTY | RECENT) == DIRTY | recent
+                    && buf.refs() == 1
+                {
+                    alloc::reserve(&mut pages, 1)?;
+                    pages.push((s.pgno, buf.clone()));
+                }
+                hand = self.after(hand);
+            }
+        }
+        Ok(pages)
     }
 }
 
@@ -271,6 +310,31 @@ mod tests {
             assert_eq!(found, model.contains(&pgno).then(|| pgno.to_be_bytes().to_vec()));
         }
         assert!(t.find(0).is_none());
-        assert!(t.victim().is_some_and(|p| model.contains(&p)));
+        assert!(t.victim(true).is_some_and(|p| model.contains(&p.0)));
+    }
+
+    #[test]
+    fn pages_hit_lately_have_a_second_turn() {
+        let mut t = PageTable::new();
+        for pgno in 1..=12 {
+            let i = t.insert(pgno, Buf::copy_of(&[pgno as u8]).unwrap()).unwrap();
+            t.slot_mut(i).flags = if pgno > 10 { 0 } else { DIRTY };
+        }
+        let held = t.hit(1).unwrap();
+        t.hit(2).unwrap();
+        let of = |pages: Vec<(Pgno, Buf)>| {
+            let mut numbers: Vec<_> = pages.iter().map(|p| p.0).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        assert_eq!(of(t.changed(20).unwrap()), (3..=10).collect::<Vec<_>>());
+        // Where there are few others, those hit lately make up a quarter.
+        assert_eq!(of(t.changed(40).unwrap()), (2..=10).collect::<Vec<_>>());
+        assert_eq!(t.changed(4).unwrap().len(), 4);
+        let seen: BTreeSet<_> = (0..10).map(|_| t.victim(false).unwrap()).collect();
+        assert_eq!(seen, (3..=12).map(|p| (p, p <= 10)).collect());
+        assert!((0..11).any(|_| t.victim(false) == Some((2, true))));
+        assert!((0..4).all(|_| t.victim(true).is_some_and(|v| v.0 > 10 && !v.1)));
+        drop(held);
     }
 }

@@ -233,13 +233,13 @@ impl<'a> Probe<'a> {
     /// What [`Probe::compare`] answers by the fields from a place on: those before are equal. The header's length is a byte.
     #[inline(never)]
     fn rest(&self, payload: &[u8], from: Place) -> Result<Ordering> {
-        let Place { field, mut at, mut body } = from;
+        let Place { field: first, mut at, mut body } = from;
         let head = payload.first().map_or(0, |len| *len as usize);
         let Some(header) = payload.get(..head).filter(|_| (1..0x80).contains(&head)) else {
             return self.long(payload);
         };
-        let fields = self.key.iter().zip(&self.info.fields);
-        for (k, field) in fields.skip(field) {
+        for i in first..self.key.len().min(self.info.fields.len()) {
+            let (k, field) = (&self.key[i], &self.info.fields[i]);
             let Some(t) = header.get(at).copied() else { return Ok(self.tie) };
             let Some(bytes) = payload.get(body..).filter(|_| t < 0x80) else { return self.long(payload) };
             let len = SHORT_LEN[t as usize] as usize;
@@ -367,6 +367,47 @@ pub fn records(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<Ordering>
 /// How many of their first `n` fields two encoded records have in common, and how the next one orders them.
 #[inline]
 pub fn first_difference(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<(usize, Ordering)> {
+    match short_difference(a, b, n, info) {
+        Some(found) => Ok(found),
+        None => any_difference(a, b, n, info),
+    }
+}
+
+/// The same for records whose header's length and types take a byte each, as far as fields of one class meet. `None`: it takes the long
+/// way. (Reading the headers step by step was more than half of what sorting texts took.)
+#[inline(always)]
+fn short_difference(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Option<(usize, Ordering)> {
+    let (mut at_a, mut at_b) = (*a.first()? as usize, *b.first()? as usize);
+    if (at_a | at_b) >= 0x80 {
+        return None;
+    }
+    let (types_a, types_b) = (a.get(1..at_a)?, b.get(1..at_b)?);
+    for (k, field) in info.fields.iter().enumerate().take(n) {
+        let (Some(&ta), Some(&tb)) = (types_a.get(k), types_b.get(k)) else { return Some((n, Equal)) };
+        if (ta | tb) >= 0x80 {
+            return None;
+        }
+        let fa = a.get(at_a..at_a + SHORT_LEN[ta as usize] as usize)?;
+        let fb = b.get(at_b..at_b + SHORT_LEN[tb as usize] as usize)?;
+        let o = match (ta, tb) {
+            (13.., 13..) if ta & tb & 1 == 1 && info.enc == Encoding::Utf8 => field.coll.compare(fa, fb),
+            (1..=6 | 8 | 9, 1..=6 | 8 | 9) => {
+                record::read_int(ta as u64, fa)?.cmp(&record::read_int(tb as u64, fb)?)
+            }
+            (12.., 12..) if (ta | tb) & 1 == 0 => fa.cmp(fb),
+            (0, 0) => Equal,
+            _ => return None,
+        };
+        if o.is_ne() {
+            return Some((k, field.direct(o, false)));
+        }
+        (at_a, at_b) = (at_a + fa.len(), at_b + fb.len());
+    }
+    Some((n, Equal))
+}
+
+#[inline(never)]
+fn any_difference(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<(usize, Ordering)> {
     let (mut ha, mut hb) = (Header::new(a)?, Header::new(b)?);
     for (k, field) in info.fields.iter().take(n).enumerate() {
         let (Some((ta, fa)), Some((tb, fb))) = (ha.next(a)?, hb.next(b)?) else {
@@ -385,4 +426,51 @@ pub fn first_difference(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<
         }
     }
     Ok((n, Equal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_records_differ_as_any_do() {
+        let mut x = 1u32;
+        let mut draw = |n: u32| {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (x >> 8) % n
+        };
+        let info = KeyInfo {
+            fields: (0..3)
+                .map(|k| KeyField {
+                    coll: if k == 1 { Collation::Nocase } else { Collation::Binary },
+                    desc: k == 1,
+                    nulls_large: k == 2,
+                })
+                .collect(),
+            columns: 3,
+            enc: Encoding::Utf8,
+        };
+        let texts = ["", "a", "A", "ab", "a longer text of forty bytes and some more", "aB"];
+        let mut record = || {
+            let values: Vec<Value> = (0..draw(5))
+                .map(|_| match draw(8) {
+                    0 => Value::Null,
+                    1 => Value::Real(draw(3) as f64 + 0.5),
+                    2 => Value::blob(texts[draw(6) as usize].as_bytes()).unwrap(),
+                    3 | 4 => Value::Int([0, 1, 2, -1, 300, 1 << 40][draw(6) as usize]),
+                    _ => Value::text(texts[draw(6) as usize]).unwrap(),
+                })
+                .collect();
+            let mut out = Vec::new();
+            record::encode(&values, Encoding::Utf8, &mut out).unwrap();
+            out
+        };
+        for _ in 0..20_000 {
+            let (a, b) = (record(), record());
+            for n in 0..=3 {
+                let any = any_difference(&a, &b, n, &info).unwrap();
+                assert_eq!(first_difference(&a, &b, n, &info).unwrap(), any, "{a:?} {b:?}");
+            }
+        }
+    }
 }

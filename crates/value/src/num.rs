@@ -191,21 +191,42 @@ pub fn real_as_int(r: f64) -> Option<i64> {
 /// The digits of `i` in `buf`.
 #[inline]
 pub fn int_text(i: i64, buf: &mut [u8; 24]) -> &[u8] {
-    let mut at = buf.len();
-    let mut v = i.unsigned_abs();
-    loop {
-        at -= 1;
-        buf[at] = b'0' + (v % 10) as u8;
-        v /= 10;
-        if v == 0 {
-            break;
-        }
-    }
+    let end = buf.len();
+    let mut at = put_digits(i.unsigned_abs(), buf, end);
     if i < 0 {
         at -= 1;
         buf[at] = b'-';
     }
     &buf[at..]
+}
+
+/// The digits of the numbers below a hundred, two for each.
+const PAIRS: [u8; 200] = {
+    let mut out = [0; 200];
+    let mut n = 0;
+    while n < 100 {
+        out[2 * n] = b'0' + n as u8 / 10;
+        out[2 * n + 1] = b'0' + n as u8 % 10;
+        n += 1;
+    }
+    out
+};
+
+/// Writes the decimal digits of `v`, one at least, so that they end before `end` of `buf`; where they begin.
+#[inline]
+pub fn put_digits(mut v: u64, buf: &mut [u8], end: usize) -> usize {
+    let mut at = end;
+    while v >= 10 {
+        let two = 2 * (v % 100) as usize;
+        v /= 100;
+        at -= 2;
+        buf[at..at + 2].copy_from_slice(&PAIRS[two..two + 2]);
+    }
+    if v > 0 || at == end {
+        at -= 1;
+        buf[at] = b'0' + v as u8;
+    }
+    at
 }
 
 /// The decimal digits of a real.
@@ -283,20 +304,11 @@ impl Decimal {
         let high = (mantissa as u128 * pow10::LEADING[(p - pow10::FIRST) as usize] as u128) >> 64;
         let shift = (62 - e - q) as u32;
         let half = if rounded { 1 << (shift - 1) } else { 0 };
-        let mut v = ((high + half) >> shift) as u64;
-        let mut at = d.digits.len();
-        while v >= 10 {
-            at -= 2;
-            let two = (v % 100) as u8;
-            d.digits[at..at + 2].copy_from_slice(&[b'0' + two / 10, b'0' + two % 10]);
-            v /= 100;
-        }
-        if v > 0 {
-            at -= 1;
-            d.digits[at] = b'0' + v as u8;
-        }
-        d.len = (d.digits.len() - at) as u8;
-        d.digits.copy_within(at.., 0);
+        // With zeros behind, so that what is moved to the front has one length.
+        let mut wide = [b'0'; 40];
+        let at = put_digits(((high + half) >> shift) as u64, &mut wide, 20);
+        d.len = 20 - at as u8;
+        d.digits.copy_from_slice(&wide[at..at + 20]);
         d.point = d.len as i32 - p;
         d
     }

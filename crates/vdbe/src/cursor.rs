@@ -23,7 +23,11 @@ pub(crate) enum VCursor {
     Lookahead(Lookahead),
     Set(Box<Set>),
     Queue(Box<Queue>),
-    Virtual { cursor: Box<dyn VirtualCursor>, null_row: bool },
+    /// The module's cursor is not there while its code runs.
+    Virtual {
+        cursor: Option<Box<dyn VirtualCursor>>,
+        null_row: bool,
+    },
     Source(Box<dyn RowSource>),
     Window(Box<crate::window::Rows>),
 }

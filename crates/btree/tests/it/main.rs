@@ -3,6 +3,7 @@
 
 mod append;
 mod backups;
+mod cache;
 mod checkpointer;
 mod crash;
 mod damage;

@@ -10,6 +10,7 @@ mod path;
 mod recent;
 mod render;
 mod view;
+mod writer;
 
 pub use view::{Json, JsonChildren, JsonElement};
 
@@ -385,7 +386,7 @@ fn edit(ctx: &Context<'_>, args: &[Value], how: Change, name: &str, binary: bool
     let mut blob = Vec::new();
     iolite_base::alloc::reserve(&mut blob, b.len() + 32 * pairs.len())?;
     blob.extend_from_slice(&b);
-    let mut value = Vec::new();
+    let mut value = Vec::with_capacity(32);
     for pair in pairs.chunks_exact(2) {
         let Some(path) = path_argument(&pair[0])? else { continue };
         value.clear();

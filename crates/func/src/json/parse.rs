@@ -1,6 +1,7 @@
 //! JSON text, JSON5 included, to JSONB. Iterative: containers still open are in a list.
 
-use super::blob::{self, MAX_DEPTH, kind};
+use super::blob::{MAX_DEPTH, kind};
+use super::writer::Writer;
 
 /// Parsed text.
 #[derive(Debug)]
@@ -26,17 +27,19 @@ impl From<usize> for Wrong {
 
 /// Parses a text; an error is the offset of what is wrong.
 pub(crate) fn parse(text: &[u8]) -> Result<Parsed, usize> {
-    let mut p = Parser { z: text, out: Vec::with_capacity(text.len() + 8), json5: false, last_end: 0 };
+    let mut blob = Vec::new();
+    let mut p = Parser { z: text, out: Writer::new(&mut blob, text.len() + 8), json5: false, last_end: 0 };
     let mut at = 0;
     loop {
         match p.value(at) {
             Ok(end) if at == 0 => {
                 let end = p.skip(end);
-                return if end < text.len() {
-                    Err(p.last_end)
-                } else {
-                    Ok(Parsed { blob: p.out, json5: p.json5 })
-                };
+                if end < text.len() {
+                    return Err(p.last_end);
+                }
+                let json5 = p.json5;
+                p.out.end();
+                return Ok(Parsed { blob, json5 });
             }
             Ok(_) => return Err(at),
             Err(Wrong::At(i)) => return Err(i),
@@ -51,7 +54,7 @@ impl Parser<'_> {
     /// Parses one value from `i` on; answers where it ends.
     fn value(&mut self, mut i: usize) -> Result<usize, Wrong> {
         let p = self;
-        let mut open: Vec<usize> = Vec::new();
+        let mut open: Vec<usize> = Vec::with_capacity(8);
         let mut state = State::Value;
         let begin = i;
         loop {
@@ -65,7 +68,7 @@ impl Parser<'_> {
                             return Err(Wrong::At(i));
                         }
                         let k = if c == b'[' { kind::ARRAY } else { kind::OBJECT };
-                        open.push(blob::open(&mut p.out, k));
+                        open.push(p.out.open(k));
                         i += 1;
                         state = if c == b'[' { State::FirstItem } else { State::FirstLabel };
                         continue;
@@ -104,7 +107,7 @@ impl Parser<'_> {
                     }
                 }
                 State::AfterItem => {
-                    let object = open.last().is_some_and(|&o| p.out[o] & 15 == kind::OBJECT);
+                    let object = open.last().is_some_and(|&o| p.out.kind_at(o) == kind::OBJECT);
                     match c {
                         b',' => {
                             i += 1;
@@ -144,7 +147,7 @@ enum State {
 
 struct Parser<'a> {
     z: &'a [u8],
-    out: Vec<u8>,
+    out: Writer<'a>,
     json5: bool,
     /// Where the last container ended that did so right behind its start or a comma. That offset is told where text
     /// follows the whole value: an oddity of SQLite's.
@@ -159,7 +162,7 @@ impl Parser<'_> {
 
     fn end(&mut self, open: &mut Vec<usize>) {
         if let Some(start) = open.pop() {
-            blob::close(&mut self.out, start);
+            self.out.close(start);
         }
     }
 
@@ -208,7 +211,7 @@ impl Parser<'_> {
             [(b"true", kind::TRUE), (b"false", kind::FALSE), (b"null", kind::NULL)];
         for (word, k) in WORDS {
             if self.z[i..].starts_with(word) && !self.at(i + word.len()).is_ascii_alphanumeric() {
-                self.out.push(k);
+                self.out.byte(k);
                 return Ok(i + word.len());
             }
         }
@@ -219,12 +222,12 @@ impl Parser<'_> {
         let found: Option<(usize, &[u8])> =
             [&b"infinity"[..], b"inf"].into_iter().find(|w| is(w)).map(|w| (w.len(), w));
         if let Some((n, _)) = found {
-            blob::push(&mut self.out, kind::FLOAT, b"9e999");
+            self.out.element(kind::FLOAT, b"9e999", 0, 5);
             self.json5 = true;
             return Ok(i + n);
         }
         if let Some(w) = [&b"nan"[..], b"qnan", b"snan"].into_iter().find(|w| is(w)) {
-            self.out.push(kind::NULL);
+            self.out.byte(kind::NULL);
             self.json5 = true;
             return Ok(i + w.len());
         }
@@ -259,7 +262,7 @@ impl Parser<'_> {
                 if is(b"inf") {
                     let n = if is(b"infinity") { 8 } else { 3 };
                     let value: &[u8] = if first == b'-' { b"-9e999" } else { b"9e999" };
-                    blob::push(&mut self.out, kind::FLOAT, value);
+                    self.out.element(kind::FLOAT, value, 0, value.len());
                     self.json5 = true;
                     return Ok(start + n);
                 }
@@ -322,8 +325,8 @@ impl Parser<'_> {
 
     fn push_number(&mut self, from: usize, to: usize, k: u8) {
         let z = self.z;
-        let digits = z[from..to].strip_prefix(b"+").unwrap_or(&z[from..to]);
-        blob::push(&mut self.out, k, digits);
+        let from = from + (self.at(from) == b'+') as usize;
+        self.out.element(k, z, from, to);
     }
 
     fn hex(&self, from: usize, n: usize) -> bool {
@@ -370,7 +373,7 @@ impl Parser<'_> {
             j += 1;
         }
         let z = self.z;
-        blob::push(&mut self.out, k, &z[i + 1..j]);
+        self.out.element(k, z, i + 1, j);
         Ok(j + 1)
     }
 
@@ -402,7 +405,7 @@ impl Parser<'_> {
             return Err(if i < self.z.len() { Wrong::Other(i) } else { Wrong::At(i) });
         }
         let z = self.z;
-        blob::push(&mut self.out, k, &z[i..j]);
+        self.out.element(k, z, i, j);
         self.json5 = true;
         Ok(j)
     }

@@ -240,7 +240,7 @@ pub(crate) fn change(
 ) -> std::result::Result<bool, Miss> {
     let root = Element::read(blob, 0, blob.len())?;
     // The containers on the way, whose sizes change with their content.
-    let mut parents: Vec<Element> = Vec::new();
+    let mut parents: Vec<Element> = Vec::with_capacity(4);
     let mut e = root;
     let mut label = None;
     let mut item = false;
@@ -260,7 +260,7 @@ pub(crate) fn change(
                 path = rest;
             }
             Hit::Append if creates => {
-                let mut new = Vec::new();
+                let mut new = Vec::with_capacity(path.len() + value.len() + 16);
                 if !build(&mut new, &s, rest, how, value)? {
                     return Ok(false);
                 }
@@ -303,6 +303,7 @@ fn build(
         }
     };
     push_label(out, first);
+    // None is open for a path whose last step makes the new element.
     let mut open = Vec::new();
     loop {
         let (s, rest) = step(path)?;

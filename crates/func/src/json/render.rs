@@ -1,6 +1,7 @@
 //! JSONB to text, plain and indented, and elements to SQL values.
 
 use super::blob::{Children, Element, MAX_DEPTH, kind, malformed};
+use super::writer::Writer;
 use iolite_base::{Result, alloc};
 use iolite_value::utf8;
 use iolite_value::{Value, num};
@@ -26,12 +27,24 @@ struct Open<'a> {
 }
 
 fn write(out: &mut Vec<u8>, blob: &[u8], e: Element, indent: Option<&[u8]>) -> Result<()> {
-    alloc::reserve(out, (e.end - e.start).saturating_mul(2))?;
-    let line = |out: &mut Vec<u8>, depth: usize| {
-        if let Some(indent) = indent {
-            out.push(b'\n');
+    let size = e.end - e.start;
+    alloc::reserve(out, size.saturating_mul(2).saturating_add(32))?;
+    // Small elements take up to twice as much as text.
+    let mut w = Writer::new(out, if size < 256 { 2 * size } else { size + size / 4 });
+    let done = match indent {
+        None => elements::<false>(&mut w, blob, e, b""),
+        Some(indent) => elements::<true>(&mut w, blob, e, indent),
+    };
+    w.end();
+    done
+}
+
+fn elements<const PRETTY: bool>(out: &mut Writer<'_>, blob: &[u8], e: Element, indent: &[u8]) -> Result<()> {
+    let line = |out: &mut Writer<'_>, depth: usize| {
+        if PRETTY {
+            out.byte(b'\n');
             for _ in 0..depth {
-                out.extend_from_slice(indent);
+                out.bytes(indent);
             }
         }
     };
@@ -40,15 +53,15 @@ fn write(out: &mut Vec<u8>, blob: &[u8], e: Element, indent: Option<&[u8]>) -> R
     loop {
         if let Some(e) = next.take() {
             if e.kind < kind::ARRAY {
-                scalar(out, e, e.payload(blob))?;
+                scalar(out, e, blob)?;
             } else if e.body == e.end {
-                out.extend_from_slice(if e.kind == kind::ARRAY { b"[]" } else { b"{}" });
+                out.bytes(if e.kind == kind::ARRAY { b"[]" } else { b"{}" });
             } else {
                 if open.len() > MAX_DEPTH {
                     return Err(malformed());
                 }
                 let object = e.kind == kind::OBJECT;
-                out.push(if object { b'{' } else { b'[' });
+                out.byte(if object { b'{' } else { b'[' });
                 open.push(Open { children: Children::of(blob, e), object, first: true });
             }
         }
@@ -61,33 +74,47 @@ fn write(out: &mut Vec<u8>, blob: &[u8], e: Element, indent: Option<&[u8]>) -> R
         };
         let Some((label, value)) = entry else {
             line(out, depth - 1);
-            out.push(if top.object { b'}' } else { b']' });
+            out.byte(if top.object { b'}' } else { b']' });
             open.pop();
             continue;
         };
         if !std::mem::take(&mut top.first) {
-            out.push(b',');
+            out.byte(b',');
         }
         line(out, depth);
         if let Some(label) = label {
-            scalar(out, label, label.payload(blob))?;
-            out.extend_from_slice(if indent.is_some() { b": " } else { b":" });
+            scalar(out, label, blob)?;
+            out.byte(b':');
+            if PRETTY {
+                out.byte(b' ');
+            }
         }
         next = Some(value);
     }
 }
 
-fn scalar(out: &mut Vec<u8>, e: Element, p: &[u8]) -> Result<()> {
+#[inline(always)]
+fn scalar(out: &mut Writer<'_>, e: Element, blob: &[u8]) -> Result<()> {
     match e.kind {
-        kind::NULL => out.extend_from_slice(b"null"),
-        kind::TRUE => out.extend_from_slice(b"true"),
-        kind::FALSE => out.extend_from_slice(b"false"),
-        kind::INT | kind::FLOAT => {
-            if p.is_empty() {
-                return Err(malformed());
-            }
-            out.extend_from_slice(p);
+        kind::TEXT | kind::TEXTJ => out.quoted(blob, e.body, e.end),
+        kind::TEXTRAW if !e.payload(blob).iter().any(|b| matches!(b, b'"' | b'\\' | 0..0x20)) => {
+            out.quoted(blob, e.body, e.end);
         }
+        kind::INT | kind::FLOAT if e.body < e.end => out.part(blob, e.body, e.end),
+        kind::NULL => out.bytes(b"null"),
+        kind::TRUE => out.bytes(b"true"),
+        kind::FALSE => out.bytes(b"false"),
+        _ => {
+            let mut done = Ok(());
+            out.with(|out| done = other_scalar(out, e.kind, e.payload(blob)));
+            return done;
+        }
+    }
+    Ok(())
+}
+
+fn other_scalar(out: &mut Vec<u8>, k: u8, p: &[u8]) -> Result<()> {
+    match k {
         kind::INT5 => match hexadecimal(p)? {
             (negative, Some(v)) => {
                 if negative {
@@ -113,11 +140,6 @@ fn scalar(out: &mut Vec<u8>, e: Element, p: &[u8]) -> Result<()> {
                     out.push(b'0');
                 }
             }
-        }
-        kind::TEXT | kind::TEXTJ => {
-            out.push(b'"');
-            out.extend_from_slice(p);
-            out.push(b'"');
         }
         kind::TEXT5 => {
             out.push(b'"');
@@ -155,14 +177,18 @@ fn hexadecimal(p: &[u8]) -> Result<(bool, Option<u64>)> {
 
 /// Appends SQL text as a JSON string.
 pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.reserve(text.len() + 2);
     out.push(b'"');
-    for &b in text {
-        match b {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', b]),
-            0..0x20 => control(out, b),
-            _ => out.push(b),
+    let mut rest = text;
+    while let Some(n) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..0x20)) {
+        out.extend_from_slice(&rest[..n]);
+        match rest[n] {
+            b @ (b'"' | b'\\') => out.extend_from_slice(&[b'\\', b]),
+            b => control(out, b),
         }
+        rest = &rest[n + 1..];
     }
+    out.extend_from_slice(rest);
     out.push(b'"');
 }
 

@@ -245,6 +245,11 @@ impl Removal {
     pub fn is_plain(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
     }
+
+    /// Whether violations of foreign keys are counted behind it at the most.
+    pub fn only_counts(&self) -> bool {
+        self.before.is_empty() && self.after.iter().all(|a| matches!(a, RowAction::Count { .. }))
+    }
 }
 
 /// What happens beside a change of a row.

@@ -59,7 +59,7 @@ fn call_any(vm: &mut Vm, i: &Insn, f: &FunctionCall, recoded: bool, env: &dyn En
     let pure = f.pure.map(|place| (&*f.function.name, place));
     let taken = f.cursor.and_then(|c| vm.f.cursors[c].take());
     let cursor = match &taken {
-        Some(VCursor::Virtual { cursor, null_row: false }) => Some(&**cursor),
+        Some(VCursor::Virtual { cursor: Some(cursor), null_row: false }) => Some(&**cursor),
         _ => None,
     };
     let mut ctx = Context { host, collation: &f.collation, pure, aux: &mut aux, cursor };

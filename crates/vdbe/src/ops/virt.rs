@@ -8,25 +8,27 @@ use iolite_bytecode::{Insn, P4};
 use iolite_ext::{Change, FilterArgs, OnConflict, VirtualCursor};
 use iolite_value::Value;
 
-/// Takes the cursor out while `f` runs: the table's code may call back.
+/// Takes the module's cursor out of its place while `f` runs: the table's code may call back.
+#[inline]
 fn with<T>(
     vm: &mut Vm,
     n: i32,
     f: impl FnOnce(&mut Vm, &mut Box<dyn VirtualCursor>, bool) -> Result<T>,
 ) -> Result<T> {
-    match vm.f.cursors[n as usize].take() {
-        Some(VCursor::Virtual { mut cursor, null_row }) => {
-            let out = f(vm, &mut cursor, null_row);
-            vm.f.cursors[n as usize] = Some(VCursor::Virtual { cursor, null_row });
-            out
-        }
-        _ => Err(Code::Internal.into()),
+    let Some(VCursor::Virtual { cursor, null_row }) = &mut vm.f.cursors[n as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let (mut taken, null_row) = (cursor.take().ok_or(Code::Internal)?, *null_row);
+    let out = f(vm, &mut taken, null_row);
+    if let Some(VCursor::Virtual { cursor, .. }) = &mut vm.f.cursors[n as usize] {
+        *cursor = Some(taken);
     }
+    out
 }
 
 pub(crate) fn open(vm: &mut Vm, i: &Insn) -> Result<()> {
     let P4::VirtualTable(t) = &i.p4 else { return Err(Code::Internal.into()) };
-    let cursor = t.open()?;
+    let cursor = Some(t.open()?);
     vm.f.cursors[i.p1 as usize] = Some(VCursor::Virtual { cursor, null_row: false });
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::cursor::{TreeCursor, VCursor};
 use crate::env::Env;
 use crate::machine::Vm;
 use crate::ops::seek::ByKey;
-use iolite_base::{Code, Pgno, Result};
+use iolite_base::{Buf, Bytes, Code, Pgno, Result};
 use iolite_btree::InsertAt;
 use iolite_bytecode::{Insn, P4, p5};
 use iolite_ext::RowChange;
@@ -86,6 +86,42 @@ fn check_locks(vm: &mut Vm, cursor: i32) -> Result<()> {
     if vm.locked.iter().any(locked) { Err(Code::ConstraintPinned.into()) } else { Ok(()) }
 }
 
+/// Registers let go of the page that a cursor is about to change, if they alone keep it from being changed in place: what they read
+/// there is copied. (A condition or a value of an UPDATE that was a text had the page copied for each row.)
+#[inline]
+fn let_go(t: &TreeCursor, regs: &mut [Value]) -> Result<()> {
+    match t.cur.top_page() {
+        // The page table holds it, and the cursor.
+        Some(page) if page.refs() > 2 => copy_out(page, regs),
+        _ => Ok(()),
+    }
+}
+
+#[inline(never)]
+fn copy_out(page: &Buf, regs: &mut [Value]) -> Result<()> {
+    /// Of this size values are not copied: a page is not much larger.
+    const LARGE: usize = 1024;
+    let held = |r: &Value| match r {
+        Value::Text(b, _) | Value::Blob(b, _) if b.buf().same(page) => Some(b.len()),
+        _ => None,
+    };
+    let (mut holders, mut most) = (2, 0);
+    for len in regs.iter().filter_map(held) {
+        (holders, most) = (holders + 1, most.max(len));
+    }
+    // Where somebody else holds it, it is copied whatever they do.
+    if holders < page.refs() || most > LARGE {
+        return Ok(());
+    }
+    for r in regs {
+        match r {
+            Value::Text(b, _) | Value::Blob(b, _) if b.buf().same(page) => *b = Bytes::copy_of(b)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     check_locks(vm, i.p1)?;
     if vm.announces && matches!(i.p4, P4::Name(_)) {
@@ -95,6 +131,7 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
     };
+    let_go(t, &mut vm.f.regs)?;
     let Value::Blob(rec, _) = &vm.f.regs[i.p2 as usize] else {
         return Err(Code::Internal.into());
     };
@@ -141,7 +178,10 @@ pub(crate) fn delete(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         super::before::delete(vm, i, env)?;
     }
     let written_over = i.p5 & p5::WRITTEN_OVER != 0 && !vm.announces;
-    let t = vm.tree(i.p1)?;
+    let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let_go(t, &mut vm.f.regs)?;
     let id = if t.key.is_none() { Some(t.cur.rowid()) } else { None };
     if !written_over {
         t.cur.delete(i.p5 & p5::SAVE_POSITION != 0)?;
@@ -226,6 +266,7 @@ pub(crate) fn index_delete(vm: &mut Vm, i: &Insn) -> Result<()> {
     let key = t.key.as_deref().ok_or(Code::Internal)?;
     let at = t.cur.seek_key(&mut ByKey::new(fields, key, Ordering::Equal))?;
     if at == Some(Ordering::Equal) {
+        let_go(t, &mut vm.f.regs)?;
         t.cur.delete(false)?;
         vm.begun |= t.db != usize::MAX;
     } else if i.p5 & p5::MUST_EXIST != 0 {
