@@ -287,7 +287,7 @@ mod tests {
             return;
         }
         for (runs, rows) in [(1, 1), (2, 5), (3, 8), (6, 3)] {
-            let query: Vec<_> = (0..runs).map(|n| Run([100 - 31 * n as i8; RUN])).collect();
+            let query: Vec<_> = (0..runs).map(|n| Run([(100 - 31 * n as i32) as i8; RUN])).collect();
             let codes: Vec<_> =
                 (0..runs * rows).map(|n| Run(std::array::from_fn(|i| (n * 37 + i * 5) as u8))).collect();
             let (mut fast, mut plain) = (vec![0; rows], vec![0; rows]);
