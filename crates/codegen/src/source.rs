@@ -1,7 +1,7 @@
 //! Blocks that a row source runs, as the plan says.
 //!
 //! A source may still decline when it is opened (a value is of an unforeseen kind, its tables are small after all): the
-//! block's loops stand behind it in the same program. It is not opened at all where an index that the first loop seeks leads to few entries, which
+//! block's loops stand behind it in the same program. It is not opened at all where the index that the only loop seeks leads to few entries, which
 //! are counted before.
 
 use crate::context::{Codegen, Dest};
@@ -35,6 +35,7 @@ impl Codegen<'_> {
     ) -> Result<()> {
         let width = c.result.len();
         let declined = self.b.label();
+        self.begin(c, Role::Block);
         if let Some(most) = run.few {
             self.unless_few(c, most, declined)?;
         }
@@ -52,7 +53,6 @@ impl Codegen<'_> {
         };
         let cursor = self.b.cursor();
         let (over, next) = (self.b.label(), self.b.label());
-        self.begin(c, Role::Block);
         self.b.jump4(Opcode::SourceOpen, cursor, declined, given, P4::Source(run.source.clone()));
         self.b.p5(run.params.len() as u16 + 1);
         let top = self.b.here();
@@ -74,22 +74,16 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// Goes to `declined` if the index that the first loop seeks leads to no more entries than `most`.
+    /// Goes to `declined` if the index that the only loop seeks leads to no more entries than `most`.
     fn unless_few(&mut self, c: &CorePlan, most: u32, declined: Label) -> Result<()> {
         let core = c.window.as_ref().map_or(c, |w| &w.input);
-        let Some(first) = core.levels.first() else { return Ok(()) };
-        let (Some((db, table)), Access::Index(a)) = (first.source.table(), &first.access) else {
+        let [only] = &core.levels[..] else { return Ok(()) };
+        let (Some((db, table)), Access::Index(a)) = (only.source.table(), &only.access) else {
             return Ok(());
         };
-        let former = self.begin(first, Role::Filter);
         let (cursor, left, enough) = (self.b.cursor(), self.b.reg(), self.b.label());
-        self.b.emit4(
-            Opcode::OpenRead,
-            cursor,
-            a.index.root.get() as i32,
-            db as i32,
-            P4::KeyInfo(a.key.clone()),
-        );
+        let root = a.index.root.get() as i32;
+        self.b.emit4(Opcode::OpenRead, cursor, root, db as i32, P4::KeyInfo(a.key.clone()));
         self.b.load_int(i64::from(most) + 1, left);
         let mut entries = Open::plain(self);
         self.index_range(cursor, a, table, &mut entries)?;
@@ -99,7 +93,6 @@ impl Codegen<'_> {
         self.b.jump(Opcode::Goto, 0, declined, 0);
         self.b.place(enough);
         self.b.emit(Opcode::Close, cursor, 0, 0);
-        self.resume(former);
         Ok(())
     }
 }

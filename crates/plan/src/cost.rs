@@ -13,24 +13,18 @@ pub fn seek(rows: f64) -> f64 {
     (rows.max(2.0)).log2()
 }
 
-/// Sorting `rows` rows.
-pub fn sort(rows: f64) -> f64 {
+/// Sorting `rows` rows, each compared with those of `kept` that are kept.
+pub fn sort(rows: f64, kept: f64) -> f64 {
     let n = rows.max(2.0);
-    n * n.log2() * 2.0
+    n * kept.clamp(2.0, n).log2() * 2.0
 }
 
-/// What a sort that keeps some of its rows costs beside one that keeps all, before the fewer comparisons are counted.
+/// What a sort that keeps some of its rows costs beside what its comparisons do.
 pub const LIMITED: f64 = 2.0;
 
 /// How much of that is left where rows come in groups that are in order already: when the groups so far have enough rows, the run ends. (SQLite thinks it to
 /// be half as much again.)
-const EARLY: f64 = 0.5;
-
-/// Sorting `rows` rows of which `most` are kept; `partly`: within groups of rows that are in order already.
-pub fn sort_some(rows: f64, most: f64, partly: bool) -> f64 {
-    let n = rows.max(2.0);
-    n * most.min(n).max(2.0).log2() * 2.0 * LIMITED * if partly { EARLY } else { 1.0 }
-}
+pub const EARLY: f64 = 0.5;
 
 /// One step in an index over a table: nearly a step in the table where its entries are thought to be as long as the
 /// rows, less the shorter they are; and whether they are shorter.

@@ -8,6 +8,7 @@
 //! What it does not know: who the executor is, how large tables are, programs.
 
 use crate::bound::{Expr, OrderTerm};
+use crate::expr::has_subquery;
 use crate::plan::*;
 use crate::statement::define::Step;
 use crate::statement::modify::{Feed, ModifyPlan, Pass};
@@ -185,28 +186,19 @@ impl Choice<'_> {
     }
 }
 
-/// Loops that look up all but the first table are not slower than any source where the first has no more entries.
+/// A loop over so few entries of an index is not slower than any source.
 const FEW_ENTRIES: u32 = 32;
 
-/// How many entries the index that a block's first loop seeks may lead to, so that its loops are surely the fastest; `None`: it seeks none, or asks a
-/// query for its keys.
+/// How many entries the index that a block's only loop seeks may lead to, so that the loop is surely the fastest; `None`: there is no such loop, or it
+/// asks a query for its keys.
 pub fn few_entries(core: &CorePlan) -> Option<u32> {
     let core = core.window.as_ref().map_or(core, |w| &w.input);
-    let [first, others @ ..] = &core.levels[..] else { return None };
-    let Access::Index(a) = &first.access else { return None };
-    let plain = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
-    let bounds = a.lo.iter().chain(&a.hi).flat_map(Bound::values);
-    let asks = a.eq.iter().any(|e| matches!(e, EqTerm::Eq { value, .. } if crate::expr::has_subquery(value)))
-        || bounds.into_iter().any(crate::expr::has_subquery);
-    let right = core.levels.iter().any(|l| l.source.join.right);
-    if a.nulls_apart || right || asks || !a.eq.iter().all(plain) {
-        return None;
-    }
-    let looks_up = |l: &Level| match &l.access {
-        Access::RowidEq { .. } => true,
-        Access::Index(a) => a.eq.first().is_some_and(plain),
-        _ => false,
+    let [only] = &core.levels[..] else { return None };
+    let Access::Index(a) = &only.access else { return None };
+    let plain = |e: &EqTerm| match e {
+        EqTerm::Eq { value, .. } => !has_subquery(value),
+        e => matches!(e, EqTerm::IsNull),
     };
-    // Without any entry there is nothing to look for.
-    Some(if others.iter().all(looks_up) { FEW_ENTRIES } else { 0 })
+    let mut bounds = a.lo.iter().chain(&a.hi).flat_map(Bound::values);
+    (!a.nulls_apart && a.eq.iter().all(plain) && !bounds.any(has_subquery)).then_some(FEW_ENTRIES)
 }

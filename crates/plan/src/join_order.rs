@@ -27,10 +27,12 @@ impl Wanted<'_> {
     /// What sorting so many rows costs, when so many leading terms of the order come out by themselves.
     fn sort(&self, rows: f64, delivered: usize) -> f64 {
         let left = 1.0 - delivered as f64 / self.terms.len() as f64;
-        match (self.what, self.most) {
-            (_, Some(most)) => cost::sort_some(rows, most, delivered > 0) * left,
-            (What::Distinct, None) => cost::sort_some(rows, rows / 2.0, false) / cost::LIMITED * left,
-            _ => cost::sort(rows) * left,
+        left * match self.most {
+            Some(most) if delivered > 0 => cost::sort(rows, most) * cost::LIMITED * cost::EARLY,
+            Some(most) => cost::sort(rows, most) * cost::LIMITED,
+            // Half of them are thought to be equal to others.
+            None if self.what == What::Distinct => cost::sort(rows, rows / 2.0),
+            None => cost::sort(rows, rows),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! only, and NOT goes to the comparisons; what stands below is a set of values of one column, a comparison of integers, of reals, or of two columns of
 //! texts, by ranks where there are few or else by their bytes, or the expression itself, row by row.
 
+use crate::expr::asked::{ASKED_AT_ONCE, Asked};
 use crate::expr::batch::{Batch, BatchRow, compare_all, few_code, is_vector};
 use crate::expr::columns::Kind;
 use crate::expr::scope::{OneField, Scope, few_values};
@@ -31,8 +32,7 @@ pub(crate) enum Truth {
     Entry {
         table: usize,
         col: usize,
-        test: Test,
-        told: RefCell<Vec<Told>>,
+        asked: RefCell<Asked>,
     },
     /// Two columns of texts, by the places of their entries among all entries of both.
     Texts {
@@ -64,17 +64,6 @@ pub(crate) enum Truth {
     Always(bool),
     Any(Ex),
 }
-
-/// What is known of an entry.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Told {
-    NotAsked,
-    Holds,
-    Fails,
-}
-
-/// Dictionaries of more entries are asked as rows have them, where one thread does it all.
-pub(crate) const ASKED_AT_ONCE: usize = 4096;
 
 /// A condition that has a kernel is computed for each value of a column beforehand only if there are so few.
 const MOST_TABLED: usize = 256;
@@ -126,10 +115,8 @@ impl Truth {
             let (table, col) = s.places.at[slot];
             let alone = s.rt.is_none_or(|rt| rt.threads() < 2);
             if n > ASKED_AT_ONCE && alone && s.cols[table].kinds[col] == Kind::Dict {
-                let mut told = crate::memory::room(n)?;
-                told.resize(n, Told::NotAsked);
-                let (test, told) = (Test::of(ex, s.eval), RefCell::new(told));
-                return Ok(Truth::Entry { table, col, test, told });
+                let asked = RefCell::new(Asked::new(Test::of(ex, s.eval), n)?);
+                return Ok(Truth::Entry { table, col, asked });
             }
             return Ok(Truth::Few { table, col, holds: by_value(ex, table, col, n, s)? });
         }
@@ -193,24 +180,19 @@ impl Truth {
                     out.push(holds[place.map_or(null, |(chunk, i)| few_code(chunk, i, least, null))]);
                 });
             }
-            Truth::Entry { table, col, test, told } => {
+            Truth::Entry { table, col, asked } => {
                 let dict = &b.cols[*table].loaded.dicts[*col];
-                let mut told = told.borrow_mut();
-                let (null, mut failed) = (told.len() - 1, None);
+                let (mut asked, mut failed) = (asked.borrow_mut(), None);
                 b.each(*table, *col, |place| {
-                    let code = place.map_or(null, |(chunk, i)| few_code(chunk, i, 0, null));
-                    if told[code] == Told::NotAsked {
-                        let f = if code == null { Field::Null } else { dict.get(code as u32) };
-                        told[code] = match test.holds(f, s.eval) {
-                            Ok(true) => Told::Holds,
-                            Ok(false) => Told::Fails,
-                            Err(e) => {
-                                failed = Some(e);
-                                Told::Fails
-                            }
-                        };
-                    }
-                    out.push(told[code] == Told::Holds);
+                    let null = (dict.len(), Field::Null);
+                    let (code, f) = place.map_or(null, |(chunk, i)| {
+                        let code = few_code(chunk, i, 0, null.0);
+                        (code, dict.get(code as u32))
+                    });
+                    out.push(asked.holds(code, f, s.eval).unwrap_or_else(|e| {
+                        failed = Some(e);
+                        false
+                    }));
                 });
                 if let Some(e) = failed {
                     return Err(e);

@@ -4,19 +4,20 @@
 //! A condition on one column of a dictionary is computed once for each entry, by the same code that would compute it
 //! for each row, if the dictionary is large not before a row has the entry; so is one on an integer column of few values. NULL does not pass.
 
+use crate::expr::asked::{ASKED_AT_ONCE, Asked};
 use crate::expr::batch::Batch;
 use crate::expr::columns::{Columns, Kind};
-use crate::expr::condition::{ASKED_AT_ONCE, Truth, each_entry, is_kernel};
+use crate::expr::condition::{Truth, each_entry, is_kernel};
 use crate::expr::scope::{OneField, Places, Scope};
 use crate::expr::test::Test;
 use crate::expr::{Eval, Ex};
 use crate::kernel::{self, Bits, Selection, Slice};
 use crate::store::Part;
-use crate::store::chunk::{Chunk, Codes, Data, Dict, Field, Nulls};
+use crate::store::chunk::{Chunk, Codes, Data, Field, Nulls};
 use iolite_base::{Code, Result};
 use iolite_plan::bound::CmpOp;
 use iolite_value::{Affinity, Value};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 /// An integer column of at most so many different values has conditions computed for each of them.
@@ -34,7 +35,7 @@ pub(crate) enum Pred {
     /// The entry of the dictionary is in the set.
     DictSet { col: usize, set: Bits },
     /// The entry of the dictionary passes a test, which it is put to when the first row has it.
-    Entry { col: usize, test: Test, asked: RefCell<Asked> },
+    Entry { col: usize, asked: RefCell<Asked>, rows: Cell<usize> },
     /// The real is in the range.
     RealRange { col: usize, lo: f64, hi: f64, lo_in: bool, hi_in: bool },
     /// What the value itself says, where it lies.
@@ -45,45 +46,6 @@ pub(crate) enum Pred {
     Any(Ex),
     /// Never.
     Never,
-}
-
-/// Which entries of a dictionary were put to a test, and which passed it.
-pub(crate) struct Asked {
-    known: Bits,
-    passed: Bits,
-    /// So many rows were looked at.
-    rows: usize,
-}
-
-impl Asked {
-    /// Narrows a selection of rows with these codes.
-    fn select(
-        &mut self,
-        (codes, span): (&Codes, Range<usize>),
-        dict: &Dict,
-        test: &dyn Fn(Field<'_>) -> Result<bool>,
-        sel: &mut Selection,
-    ) -> Result<()> {
-        let before = self.rows;
-        self.rows += sel.len();
-        // Most entries are met by now: with the rest, the set is whole.
-        let ask = |a: &mut Asked, code: u32| -> Result<bool> {
-            if !a.known.set(code as usize) && test(dict.get(code))? {
-                a.passed.set(code as usize);
-            }
-            Ok(a.passed.has(code as usize))
-        };
-        if self.rows <= dict.len() {
-            return sel.try_retain(|i| ask(self, codes.get(span.start + i)));
-        }
-        if before <= dict.len() {
-            for code in 0..dict.len() as u32 {
-                ask(self, code)?;
-            }
-        }
-        kernel::member(slice(codes, &span), 0, &self.passed, sel);
-        Ok(())
-    }
 }
 
 impl Pred {
@@ -143,9 +105,8 @@ impl Pred {
                     return Ok(Pred::Any(ex.clone()));
                 }
                 if alone && dict.len() > ASKED_AT_ONCE {
-                    let (known, passed) = (Bits::new(dict.len())?, Bits::new(dict.len())?);
-                    let asked = RefCell::new(Asked { known, passed, rows: 0 });
-                    return Ok(Pred::Entry { col, test: Test::of(ex, eval), asked });
+                    let asked = RefCell::new(Asked::new(Test::of(ex, eval), dict.len())?);
+                    return Ok(Pred::Entry { col, asked, rows: Cell::new(0) });
                 }
                 let mut set = Bits::new(dict.len())?;
                 each_entry(ex, dict, eval, &mut |code, holds| {
@@ -239,7 +200,8 @@ impl Pred {
             Pred::Range { .. } => 0.5,
             Pred::IntSet { .. } | Pred::DictSet { .. } | Pred::RealRange { .. } => 2.0,
             Pred::Rows { .. } => 10.0,
-            Pred::Value { test, .. } | Pred::Entry { test, .. } if test.is_comparison() => 8.0,
+            Pred::Value { test, .. } if test.is_comparison() => 8.0,
+            Pred::Entry { asked, .. } if asked.borrow().is_comparison() => 8.0,
             Pred::Value { .. } | Pred::Entry { .. } => 50.0,
             Pred::Any(_) => 200.0,
         }
@@ -297,10 +259,19 @@ impl Pred {
                 }
                 Ok(())
             }
-            Pred::Entry { col, test, asked } => {
+            Pred::Entry { col, asked, rows } => {
                 let Data::Dict { codes } = &part.cols[*col].data else { return Err(Code::Internal.into()) };
-                let test = |f: Field<'_>| test.holds(f, eval);
-                asked.borrow_mut().select((codes, span), &cols.loaded.dicts[*col], &test, sel)
+                let (dict, mut asked) = (&cols.loaded.dicts[*col], asked.borrow_mut());
+                rows.set(rows.get() + sel.len());
+                // Most entries have been met by now: with the rest, the set is whole.
+                if rows.get() > dict.len() {
+                    kernel::member(slice(codes, &span), 0, asked.all(dict, eval)?, sel);
+                    return Ok(());
+                }
+                sel.try_retain(|i| {
+                    let code = codes.get(from + i);
+                    asked.holds(code as usize, dict.get(code), eval)
+                })
             }
             Pred::RealRange { col, lo, hi, lo_in, hi_in } => {
                 let Data::Real { values, nulls } = &part.cols[*col].data else {

@@ -12,6 +12,7 @@ use iolite_plan::bound::{BinOp, CmpOp};
 use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
 
+pub(crate) mod asked;
 pub(crate) mod batch;
 pub(crate) mod columns;
 pub(crate) mod condition;

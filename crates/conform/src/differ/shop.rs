@@ -243,8 +243,8 @@ impl Asker {
     }
 
     fn aggregates(&mut self, t: usize) -> String {
-        let list: Vec<String> = (0..self.0.range(1, 3)).map(|_| self.aggregate(t)).collect();
-        list.join(", ")
+        let n = self.0.range(1, 3);
+        self.list(n, &[t], Asker::aggregate).join(", ")
     }
 
     fn limit(&mut self) -> &'static str {
@@ -252,36 +252,31 @@ impl Asker {
         all[self.0.below(all.len())]
     }
 
+    /// So many expressions, each over one of the tables.
+    fn list(&mut self, n: usize, tables: &[usize], one: fn(&mut Asker, usize) -> String) -> Vec<String> {
+        let mut list = Vec::with_capacity(n);
+        for _ in 0..n {
+            let t = *self.0.pick(tables);
+            list.push(one(self, t));
+        }
+        list
+    }
+
     fn groups(&mut self, tables: &[usize], t: usize, from: &str) -> String {
         let n = self.0.range(1, 2);
-        let keys: Vec<String> = (0..n)
-            .map(|_| {
-                let t = tables[self.0.below(tables.len())];
-                self.key(t)
-            })
-            .collect();
+        let keys = self.list(n, tables, Asker::key).join(", ");
         let by = if n == 1 { "1" } else { "1, 2" };
         let order = match self.0.below(3) {
             0 => format!(" ORDER BY {} DESC, 1", n + 1),
             1 => " ORDER BY 1".to_string(),
             _ => String::new(),
         };
-        format!(
-            "SELECT {}, {} FROM {from} GROUP BY {by}{order}{}",
-            keys.join(", "),
-            self.aggregates(t),
-            self.limit()
-        )
+        format!("SELECT {keys}, {} FROM {from} GROUP BY {by}{order}{}", self.aggregates(t), self.limit())
     }
 
     fn rows(&mut self, tables: &[usize], from: &str) -> String {
         let n = self.0.range(1, 5);
-        let columns: Vec<String> = (0..n)
-            .map(|_| {
-                let t = tables[self.0.below(tables.len())];
-                self.column(t)
-            })
-            .collect();
+        let columns = self.list(n, tables, Asker::column);
         let order = match self.0.below(5) {
             0 | 1 => String::new(),
             2 | 3 => format!(" ORDER BY {} {}", columns[0], self.0.pick(&["", "DESC"])),
