@@ -205,14 +205,16 @@ pub fn match_function(_: &mut Context<'_>, _: &[Value]) -> Result<Value> {
 }
 
 fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+    if let [Value::Text(pattern, _), Value::Text(text, _)] = args {
+        limited(ctx, pattern)?;
+        return Ok(Value::bool(matches(kind, utf8::to_nul(pattern), utf8::to_nul(text), None)));
+    }
     // As with SQLITE_LIKE_DOESNT_MATCH_BLOBS, which distributions set (documentation page `compile`).
     if args[..2].iter().any(|v| matches!(v, Value::Blob(..))) {
         return Ok(Value::Int(0));
     }
     let pattern = bytes(&args[0])?;
-    if pattern.len() > ctx.host.limit(Limit::LikePatternLength) as usize {
-        return Err(Error::sql("LIKE or GLOB pattern too complex"));
-    }
+    limited(ctx, &pattern)?;
     let mut escape = None;
     if let Some(e) = args.get(2) {
         if e.is_null() {
@@ -230,6 +232,14 @@ fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     }
     let text = bytes(&args[1])?;
     Ok(Value::bool(matches(kind, utf8::to_nul(&pattern), utf8::to_nul(&text), escape)))
+}
+
+/// Refuses a pattern that is longer than allowed.
+fn limited(ctx: &Context<'_>, pattern: &[u8]) -> Result<()> {
+    match pattern.len() > ctx.host.limit(Limit::LikePatternLength) as usize {
+        true => Err(Error::sql("LIKE or GLOB pattern too complex")),
+        false => Ok(()),
+    }
 }
 
 /// A value's text, where it lies if it is one.
