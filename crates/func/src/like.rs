@@ -27,10 +27,12 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
     // Where to go on after a mismatch: the pattern behind the last wildcard, and the text it has tried.
     let mut again: Option<(usize, usize)> = None;
     loop {
-        let same = plain(kind, &pattern[p..], &text[t..], escape);
+        let (same, differ) = plain(kind, &pattern[p..], &text[t..], escape);
         p += same;
         t += same;
-        let step = if p < pattern.len() {
+        let step = if differ {
+            Step::Fail
+        } else if p < pattern.len() {
             one(kind, pattern, p, text, t, escape)
         } else {
             Step::end(t == text.len())
@@ -64,19 +66,22 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
     }
 }
 
-/// How many characters of pattern and text are ASCII, mean themselves and match, from their starts on.
+/// How many characters of pattern and text are ASCII, mean themselves and match, from their starts on; and whether the next ones
+/// are such as well, and differ.
 #[inline]
-fn plain(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> usize {
+fn plain(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> (usize, bool) {
     let (any, one, set) = if kind == Kind::Glob { (b'*', b'?', b'[') } else { (b'%', b'_', b'_') };
     let mut n = 0;
     for (c, d) in pattern.iter().zip(text) {
-        let same = c == d || kind == Kind::Like && c.eq_ignore_ascii_case(d);
-        if !same || *c >= 0x80 || *c == any || *c == one || *c == set || escape == Some(u32::from(*c)) {
+        if *c >= 0x80 || *c == any || *c == one || *c == set || escape == Some(u32::from(*c)) {
             break;
+        }
+        if c != d && !(kind == Kind::Like && c.eq_ignore_ascii_case(d)) {
+            return (n, true);
         }
         n += 1;
     }
-    n
+    (n, false)
 }
 
 /// The first place from `t` on where the element of the pattern at `p`, which stands behind a wildcard, can match.
