@@ -9,18 +9,25 @@ use std::cmp::Ordering;
 pub fn decode(b: &[u8], enc: Encoding) -> Result<Bytes> {
     let mut out = Vec::new();
     iolite_base::alloc::reserve(&mut out, b.len() / 2 * 3)?;
-    let mut units = b.chunks_exact(2).map(|c| unit([c[0], c[1]], enc));
-    while let Some(u) = units.next() {
-        match u {
-            0..0x80 => out.push(u as u8),
-            0xd800..0xdc00 => {
-                // The other half is taken only if it is one.
-                let low = units.clone().next().filter(|l| (0xdc00..0xe000).contains(l));
-                units.by_ref().take(low.is_some() as usize).for_each(drop);
-                let pair = |l| 0x10000 + ((u as u32 & 0x3ff) << 10) + (l as u32 & 0x3ff);
-                utf8::push(&mut out, low.map_or(u as u32, pair));
+    let mut rest = b;
+    while let [x, y, ..] = *rest {
+        if let Some(eight) = rest.first_chunk().and_then(|c| eight_of_ascii(c, enc)) {
+            out.extend_from_slice(&eight);
+            rest = &rest[16..];
+            continue;
+        }
+        let u = unit([x, y], enc);
+        rest = &rest[2..];
+        let low = match *rest {
+            [x, y, ..] if (0xd800..0xdc00).contains(&u) => Some(unit([x, y], enc)),
+            _ => None,
+        };
+        match low.filter(|l| (0xdc00..0xe000).contains(l)) {
+            Some(l) => {
+                utf8::push(&mut out, 0x10000 + ((u as u32 & 0x3ff) << 10) + (l as u32 & 0x3ff));
+                rest = &rest[2..];
             }
-            _ => utf8::push(&mut out, u as u32),
+            None => utf8::push(&mut out, u as u32),
         }
     }
     Bytes::copy_of(&out)
@@ -40,6 +47,21 @@ pub fn encode(b: &[u8], enc: Encoding) -> Vec<u8> {
         rest = &rest[other..];
     }
     out
+}
+
+/// Eight units, if all are of ASCII.
+#[inline]
+fn eight_of_ascii(b: &[u8; 16], enc: Encoding) -> Option<[u8; 8]> {
+    let low = (enc == Encoding::Utf16be) as u32;
+    let all = u128::from_le_bytes(*b);
+    if all & (u128::MAX / 0xffff * 0xff80).rotate_left(8 * low) != 0 {
+        return None;
+    }
+    // Bytes, then pairs, then fours move next to each other.
+    let mut ascii = all >> (8 * low);
+    ascii = (ascii | ascii >> 8) & (u128::MAX / 0xffff_ffff * 0xffff);
+    ascii = (ascii | ascii >> 16) & (u128::MAX / 0xffff_ffff_ffff_ffff * 0xffff_ffff);
+    Some(((ascii | ascii >> 32) as u64).to_le_bytes())
 }
 
 fn unit(b: [u8; 2], enc: Encoding) -> u16 {
@@ -113,6 +135,11 @@ mod tests {
                 assert_eq!(encode(&narrow, enc), wide, "{three:x?}");
                 let plainly: Vec<u8> = units(&narrow).flat_map(|u| bytes(u, enc)).collect();
                 assert_eq!(plainly, wide, "{three:x?}");
+                let long = [&encode(b"eight of ascii, and so on", enc)[..], &wide].concat();
+                assert_eq!(
+                    &decode(&long, enc).unwrap()[..],
+                    [b"eight of ascii, and so on", &want[..]].concat()
+                );
             }
         }
         // An odd last byte is dropped; half a character in UTF-8 counts as one.
