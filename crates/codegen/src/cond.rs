@@ -13,10 +13,11 @@ impl Codegen<'_> {
     /// Jumps to `to` if `e` is true; if it is NULL, jumps if `null_jumps`.
     pub fn jump_if(&mut self, e: &Expr, to: Label, null_jumps: bool) -> Result<()> {
         match e {
-            Expr::And(a, b) if !null_jumps => {
+            // What NULL leaves open the other side decides.
+            Expr::And(a, b) => {
                 let over = self.b.label();
-                self.jump_unless(a, over, true)?;
-                self.jump_if(b, to, false)?;
+                self.jump_unless(a, over, !null_jumps)?;
+                self.jump_if(b, to, null_jumps)?;
                 self.b.place(over);
             }
             Expr::Or(a, b) => {
@@ -24,10 +25,19 @@ impl Codegen<'_> {
                 self.jump_if(b, to, null_jumps)?;
             }
             Expr::Not(a) => self.jump_unless(a, to, null_jumps)?,
+            Expr::IsTruth { e, truth, not } if truth != not => self.jump_if(e, to, *not)?,
+            Expr::IsTruth { e, not, .. } => self.jump_unless(e, to, *not)?,
             Expr::RowOrder(fields) => self.jump_if(&Expr::row_order(fields), to, null_jumps)?,
             Expr::Compare(c) => {
                 let x = self.expr(&c.lhs)?;
                 self.jump_compared(x.reg, c, c.op, to, null_jumps)?;
+                self.done(x);
+            }
+            Expr::Between { lo, hi } => {
+                let (over, x) = (self.b.label(), self.expr(&lo.lhs)?);
+                self.jump_compared(x.reg, lo, lo.op.negated(), over, !null_jumps)?;
+                self.jump_compared(x.reg, hi, hi.op, to, null_jumps)?;
+                self.b.place(over);
                 self.done(x);
             }
             Expr::IsNull(a) | Expr::NotNull(a) => {
@@ -91,13 +101,15 @@ impl Codegen<'_> {
                 self.jump_unless(a, to, null_jumps)?;
                 self.jump_unless(b, to, null_jumps)?;
             }
-            Expr::Or(a, b) if null_jumps => {
+            Expr::Or(a, b) => {
                 let over = self.b.label();
-                self.jump_if(a, over, false)?;
-                self.jump_unless(b, to, true)?;
+                self.jump_if(a, over, !null_jumps)?;
+                self.jump_unless(b, to, null_jumps)?;
                 self.b.place(over);
             }
             Expr::Not(a) => self.jump_if(a, to, null_jumps)?,
+            Expr::IsTruth { e, truth, not } if truth != not => self.jump_unless(e, to, !not)?,
+            Expr::IsTruth { e, not, .. } => self.jump_if(e, to, !not)?,
             Expr::RowOrder(fields) if null_jumps => self.jump_unless_ordered(fields, to)?,
             Expr::RowOrder(fields) => self.jump_unless(&Expr::row_order(fields), to, false)?,
             Expr::Compare(c) => {
@@ -105,10 +117,10 @@ impl Codegen<'_> {
                 self.jump_compared(x.reg, c, c.op.negated(), to, null_jumps)?;
                 self.done(x);
             }
-            Expr::Between { lo, hi } if null_jumps => {
+            Expr::Between { lo, hi } => {
                 let x = self.expr(&lo.lhs)?;
                 for c in [lo, hi] {
-                    self.jump_compared(x.reg, c, c.op.negated(), to, true)?;
+                    self.jump_compared(x.reg, c, c.op.negated(), to, null_jumps)?;
                 }
                 self.done(x);
             }
