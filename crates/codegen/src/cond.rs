@@ -24,6 +24,16 @@ impl Codegen<'_> {
                 self.jump_if(a, to, null_jumps)?;
                 self.jump_if(b, to, null_jumps)?;
             }
+            Expr::Between { lo, hi } => {
+                let over = self.b.label();
+                let x = self.expr(&lo.lhs)?;
+                self.jump_compared(x.reg, lo, lo.op.negated(), over, !null_jumps)?;
+                self.jump_compared(x.reg, hi, hi.op, to, null_jumps)?;
+                self.done(x);
+                self.b.place(over);
+            }
+            Expr::InList(i) => self.jump_in(e, i.not, to, null_jumps)?,
+            Expr::InSelect(i) => self.jump_in(e, i.not, to, null_jumps)?,
             Expr::Not(a) => self.jump_unless(a, to, null_jumps)?,
             Expr::IsTruth { e, truth, not } if truth != not => self.jump_if(e, to, *not)?,
             Expr::IsTruth { e, not, .. } => self.jump_unless(e, to, *not)?,
@@ -31,13 +41,6 @@ impl Codegen<'_> {
             Expr::Compare(c) => {
                 let x = self.expr(&c.lhs)?;
                 self.jump_compared(x.reg, c, c.op, to, null_jumps)?;
-                self.done(x);
-            }
-            Expr::Between { lo, hi } => {
-                let (over, x) = (self.b.label(), self.expr(&lo.lhs)?);
-                self.jump_compared(x.reg, lo, lo.op.negated(), over, !null_jumps)?;
-                self.jump_compared(x.reg, hi, hi.op, to, null_jumps)?;
-                self.b.place(over);
                 self.done(x);
             }
             Expr::IsNull(a) | Expr::NotNull(a) => {
@@ -130,12 +133,8 @@ impl Codegen<'_> {
                 self.b.jump(op, v.reg, to, 0);
                 self.done(v);
             }
-            Expr::InList(i) if null_jumps && !i.not => {
-                self.in_list_jump(i, to, to)?;
-            }
-            Expr::InSelect(i) if null_jumps && !i.not => {
-                self.in_select_jump(i, to, to)?;
-            }
+            Expr::InList(i) => self.jump_in(e, !i.not, to, null_jumps)?,
+            Expr::InSelect(i) => self.jump_in(e, !i.not, to, null_jumps)?,
             _ => {
                 let v = self.expr(e)?;
                 self.b.jump(Opcode::IfNot, v.reg, to, null_jumps as i32);
@@ -162,6 +161,24 @@ impl Codegen<'_> {
         self.jump_compared(x.reg, last, last.op.negated(), to, true)?;
         self.done(x);
         self.b.place(yes);
+        Ok(())
+    }
+
+    /// Jumps to `to` if the value is in the list or query of IN, or if it is not (`missing`); if that is not known, jumps if
+    /// `null_jumps`.
+    fn jump_in(&mut self, e: &Expr, missing: bool, to: Label, null_jumps: bool) -> Result<()> {
+        let over = self.b.label();
+        let null = if null_jumps { to } else { over };
+        let no = if missing { to } else { over };
+        match e {
+            Expr::InList(i) => self.in_list_jump(i, no, null)?,
+            Expr::InSelect(i) => self.in_select_jump(i, no, null)?,
+            _ => return Err(internal("IN without a list")),
+        }
+        if !missing {
+            self.b.jump(Opcode::Goto, 0, to, 0);
+        }
+        self.b.place(over);
         Ok(())
     }
 
@@ -207,7 +224,8 @@ impl Codegen<'_> {
             self.apply_affinity(x, &[i.affinity]);
         }
         let yes = self.b.label();
-        let track = no != null;
+        let tells = no != null;
+        let track = tells && !i.list.iter().all(Expr::surely_not_null);
         let null_seen = if track { self.b.temp() } else { 0 };
         if track {
             self.b.emit(Opcode::Integer, 0, null_seen, 0);
@@ -231,8 +249,10 @@ impl Codegen<'_> {
             }
             self.done(y);
         }
-        if track {
+        if tells {
             self.b.jump(Opcode::IsNull, x, null, 0);
+        }
+        if track {
             self.b.jump(Opcode::If, null_seen, null, 0);
             self.b.free_temp(null_seen);
         }
