@@ -585,12 +585,12 @@ impl Codegen<'_> {
         let base = self.b.regs(eq.len());
         let mut affinities = Vec::new();
         for (n, (c, e)) in eq.iter().enumerate() {
-            let EqTerm::Eq { value, convert, .. } = e else {
+            let EqTerm::Eq { value, convert, null_ok } = e else {
                 return Err(internal("an automatic index on something else than an equality"));
             };
             let reg = base + n as i32;
             self.expr_to(value, reg)?;
-            if !value.surely_not_null() {
+            if !null_ok && !value.surely_not_null() {
                 self.b.jump(Opcode::IsNull, reg, null, 0);
             }
             let column = match &l.source.kind {

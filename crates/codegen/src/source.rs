@@ -39,7 +39,8 @@ impl Codegen<'_> {
         self.begin(c, Role::Block);
         // What is tested once, and is cheap, is tested before a source is asked; the loops find no row, either.
         let core = c.window.as_ref().map_or(c, |w| &w.input);
-        let users = |e: &Expr| matches!(e, Expr::Call(c) if matches!(c.function.imp, Implementation::User(_)));
+        let users =
+            |e: &Expr| matches!(e, Expr::Call(c) if matches!(c.function.imp, Implementation::User(_)));
         let cheap = |e: &&Expr| !has_subquery(e) && !e.changes_by_call() && !e.any(&mut |x| users(x));
         self.jump_unless_each(&mut core.constant.iter().filter(cheap), declined)?;
         if let Some(most) = run.few {

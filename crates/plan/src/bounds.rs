@@ -44,7 +44,12 @@ pub fn exclude_all(terms: &[Term], sources: &[Source]) -> bool {
     let forms = terms.iter().filter(of_all).flat_map(|t| &t.forms).filter(says);
     for (n, f) in forms.take(MOST).enumerate() {
         let of_column = |s: &&&Form| s.source == f.source && s.column == f.column;
-        if seen[..n].iter().flatten().filter(of_column).any(|s| null_clashes(s, f) || alike(s, f) && clash(s, f)) {
+        if seen[..n]
+            .iter()
+            .flatten()
+            .filter(of_column)
+            .any(|s| null_clashes(s, f) || alike(s, f) && clash(s, f))
+        {
             return true;
         }
         seen[n] = Some(f);

@@ -21,11 +21,11 @@ pub fn pays(block: &Block<'_>) -> bool {
     let sorts = !block.order.is_empty() && c.delivered == 0;
     let distinct = c.distinct == Distinct::Set && !block.limited;
     let one = c.grouping == Grouping::All;
-    let all = c.grouping == Grouping::Hash || block.whole || one && adds(c) || (one || sorts || distinct) && is_long(c);
-    if !(scans(c, block.nested) || all && ranges(c))
-        || !c.levels.iter().all(is_known)
-        || only_calls(c)
-    {
+    let all = c.grouping == Grouping::Hash
+        || block.whole
+        || one && adds(c)
+        || (one || sorts || distinct) && is_long(c);
+    if !(scans(c, block.nested) || all && ranges(c)) || !c.levels.iter().all(is_known) || only_calls(c) {
         return false;
     }
     let reduces = c.grouping != Grouping::None || matches!(c.distinct, Distinct::Adjacent | Distinct::Set);

@@ -426,7 +426,12 @@ impl Run<'_> {
                     }
                     let ranks = ranks(dict)?;
                     let width = bits_for(ranks.iter().max().copied().unwrap_or(0) as u64);
-                    digits.push(Digit { table, of: Of::Entry { column: at, ranks }, bits: width, down: *down });
+                    digits.push(Digit {
+                        table,
+                        of: Of::Entry { column: at, ranks },
+                        bits: width,
+                        down: *down,
+                    });
                     bits += width;
                     continue;
                 }

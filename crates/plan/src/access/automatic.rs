@@ -43,14 +43,13 @@ impl Accesses<'_> {
                     break;
                 }
                 // `IS 5` is `= 5`.
-                if *null_ok && !matches!(&f.value, Expr::Const(v) if !v.is_null()) {
-                    continue;
-                }
+                let null_ok = *null_ok && !matches!(&f.value, Expr::Const(v) if !v.is_null());
                 if column == ROWID || !self.affinity_ok(i, f) {
                     continue;
                 }
                 let left = matches!(&t.expr, Expr::Compare(c) if c.lhs.without_collate().same(&f.lhs));
-                if left { equal.push((n, column, f)) } else { turned.push((n, column, f)) }
+                let says = (n, column, null_ok, f);
+                if left { equal.push(says) } else { turned.push(says) }
             }
         }
         equal.extend(turned.into_iter().rev());
@@ -58,9 +57,9 @@ impl Accesses<'_> {
             return;
         }
         // With all of them first, then with those that need the same sources.
-        let all = equal.iter().fold(0, |m, (_, _, f)| m | f.needs);
+        let all = equal.iter().fold(0, |m, (.., f)| m | f.needs);
         let mut masks = Few::one(all);
-        for (_, _, f) in &equal {
+        for (.., f) in &equal {
             if !masks.contains(&f.needs) {
                 masks.push(f.needs);
             }
@@ -69,7 +68,7 @@ impl Accesses<'_> {
             if out.iter().any(|c| spares_index(c, needs)) {
                 continue;
             }
-            let of = equal.iter().filter(|(_, _, f)| f.needs & !needs == 0);
+            let of = equal.iter().filter(|(.., f)| f.needs & !needs == 0);
             self.auto_index_of(i, (rows, stored), needs, of.copied(), out);
         }
     }
@@ -80,18 +79,18 @@ impl Accesses<'_> {
         i: usize,
         (rows, stored): (f64, bool),
         needs: Mask,
-        forms: impl Iterator<Item = (usize, i32, &'f Form)>,
+        forms: impl Iterator<Item = (usize, i32, bool, &'f Form)>,
         out: &mut Vec<Candidate>,
     ) {
         let mut eq: Vec<(i32, EqTerm)> = Vec::new();
         let mut used = NumberSet::default();
         let mut fields: Vec<iolite_value::compare::KeyField> = Vec::new();
-        for (n, column, f) in forms {
+        for (n, column, null_ok, f) in forms {
             if eq.iter().any(|(c, _)| *c == column) {
                 continue;
             }
             let convert = f.affinity > Affinity::Blob;
-            eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok: false, convert }));
+            eq.push((column, EqTerm::Eq { value: f.value.clone(), null_ok, convert }));
             fields.push(iolite_value::compare::KeyField { coll: f.collation.clone(), ..Default::default() });
             used.insert(n);
         }

@@ -1,0 +1,25 @@
+-- IS finds NULL by an automatic index, too.
+CREATE TABLE t(id INTEGER PRIMARY KEY, a, b INT, c TEXT);
+CREATE TABLE v(id INTEGER PRIMARY KEY, x, y INT, z TEXT COLLATE NOCASE);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) INSERT INTO t SELECT i, iif(i % 50, i % 80, NULL), iif(i % 60, i % 90, NULL), iif(i % 70, 'p' || (i % 40), NULL) FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO v SELECT i, iif(i % 40, i % 60 / 1.0, NULL), iif(i % 30, i % 70, NULL), iif(i % 20, 'P' || (i % 30), NULL) FROM n;
+SELECT count(*), sum(t.id), sum(v.id) FROM t JOIN v ON t.a IS v.x;
+SELECT count(*), sum(t.id), sum(v.id) FROM t JOIN v ON v.x IS t.a;
+SELECT count(*), sum(t.id), sum(v.id) FROM t JOIN v ON t.b IS v.y AND t.a IS v.x;
+SELECT count(*), sum(t.id), sum(v.id) FROM t JOIN v ON t.b = v.y AND t.a IS v.x;
+SELECT count(*), sum(t.id), sum(v.id) FROM t JOIN v ON t.c IS v.z;
+SELECT count(*), sum(t.id), sum(v.id) FROM t JOIN v ON v.z IS t.c;
+SELECT count(*), sum(t.id), sum(v.id) FROM t JOIN v ON t.b IS v.z;
+SELECT count(*), sum(t.id), sum(v.id), count(v.id) FROM t LEFT JOIN v ON t.a IS v.x;
+SELECT count(*), sum(t.id), sum(v.id), count(v.id) FROM t LEFT JOIN v ON t.a IS v.x AND v.y > 60;
+SELECT count(*), sum(t.id), sum(v.id), count(v.id) FROM t LEFT JOIN v ON t.a IS v.x WHERE v.y IS NULL;
+SELECT count(*), sum(t.id), sum(v.id), count(v.id) FROM t LEFT JOIN v ON t.b = v.y WHERE v.x IS t.a;
+SELECT count(*), sum(t.id), sum(v.id), count(v.id) FROM t RIGHT JOIN v ON t.a IS v.x;
+SELECT count(*), sum(t.id), sum(v.id), count(v.id) FROM t FULL JOIN v ON t.a IS v.x AND t.c IS v.z;
+SELECT count(*), sum(t.id), sum(v.id) FROM t JOIN v ON t.a IS v.x JOIN t u ON u.b IS v.y WHERE u.id < 40;
+SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM v WHERE v.x IS t.a);
+SELECT count(*) FROM t WHERE NOT EXISTS (SELECT 1 FROM v WHERE v.x IS t.a AND v.y IS t.b);
+SELECT count(*), sum(n) FROM t JOIN (SELECT x, count(*) n FROM v GROUP BY x) q ON q.x IS t.a;
+SELECT count(*) FROM t JOIN v ON t.a IS NOT v.x WHERE v.id < 5;
+SELECT count(*) FROM t JOIN v ON t.a IS v.x AND v.y IS 5;
+SELECT count(*) FROM t JOIN v ON t.a IS v.x AND v.y IS NULL;
