@@ -98,7 +98,12 @@ impl Accesses<'_> {
             return;
         }
         let mut columns: Vec<i32> = eq.iter().map(|e| e.0).collect();
-        for c in self.sources[i].used.iter() {
+        // Entries that are equal otherwise come in the order of the table's rows: the key stands for a rowid that is not there.
+        let mut held = self.sources[i].used.clone();
+        if let Some((_, table)) = self.sources[i].table().filter(|(_, t)| !t.has_rowid()) {
+            table.columns.iter().enumerate().filter(|(_, c)| c.pk > 0).for_each(|(k, _)| held.insert(k));
+        }
+        for c in held.iter() {
             if !columns.contains(&(c as i32)) {
                 columns.push(c as i32);
             }
