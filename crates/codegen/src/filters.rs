@@ -115,9 +115,13 @@ impl Codegen<'_> {
                 self.b.jump_here(once);
                 let key = self.b.regs(n);
                 for (k, eq) in a.eq.iter().enumerate() {
-                    let EqTerm::Eq { value, .. } = eq else { return Err(internal("a filter over no value")) };
+                    let EqTerm::Eq { value, null_ok, .. } = eq else {
+                        return Err(internal("a filter over no value"));
+                    };
                     self.expr_to(value, key + k as i32)?;
-                    self.b.jump(Opcode::IsNull, key + k as i32, next, 0);
+                    if !null_ok {
+                        self.b.jump(Opcode::IsNull, key + k as i32, next, 0);
+                    }
                 }
                 self.apply_affinity(key, &a.eq_affinities(table));
                 self.ask(filter, key, n, next);

@@ -24,7 +24,6 @@ pub(crate) fn settle(levels: &mut [Level], worth: u64) {
         let own = match &l.access {
             Access::Auto { eq, key, .. } => {
                 hashable(key, eq.len())
-                    && !finds_nulls(eq)
                     && !holds_text(l, eq)
                     && !l.query.as_ref().is_some_and(|q| q.correlated)
             }
@@ -41,11 +40,6 @@ pub(crate) fn settle(levels: &mut [Level], worth: u64) {
 /// Whether values of these leading key fields can be hashed: equal ones have equal bytes.
 fn hashable(key: &KeyInfo, fields: usize) -> bool {
     key.fields.iter().take(fields).all(|f| matches!(f.coll, Collation::Binary | Collation::Binary16(_)))
-}
-
-/// Whether NULL is sought, too: no filter knows it.
-fn finds_nulls(eq: &[(i32, EqTerm)]) -> bool {
-    eq.iter().any(|(_, e)| matches!(e, EqTerm::Eq { null_ok: true, .. }))
 }
 
 /// Whether one of the columns that are sought holds texts: hashing them costs as much as it spares.
@@ -68,7 +62,7 @@ fn depth(levels: &[Level], j: usize, worth: bool) -> Option<usize> {
     let values: Vec<&Expr> = match &l.access {
         Access::Auto { eq, key, .. } if hashable(key, eq.len()) && !holds_text(l, eq) => {
             let value = |e: &'_ (i32, EqTerm)| matches!(e.1, EqTerm::Eq { .. });
-            if !eq.iter().all(value) || finds_nulls(eq) {
+            if !eq.iter().all(value) {
                 return None;
             }
             eq.iter()
@@ -105,7 +99,7 @@ fn index_values(a: &IndexAccess) -> Option<Vec<&Expr>> {
     let mut values = Vec::with_capacity(a.eq.len());
     for e in &a.eq {
         match e {
-            EqTerm::Eq { value, null_ok: false, .. } => values.push(value),
+            EqTerm::Eq { value, .. } => values.push(value),
             _ => return None,
         }
     }

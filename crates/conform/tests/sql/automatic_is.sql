@@ -23,3 +23,12 @@ SELECT count(*), sum(n) FROM t JOIN (SELECT x, count(*) n FROM v GROUP BY x) q O
 SELECT count(*) FROM t JOIN v ON t.a IS NOT v.x WHERE v.id < 5;
 SELECT count(*) FROM t JOIN v ON t.a IS v.x AND v.y IS 5;
 SELECT count(*) FROM t JOIN v ON t.a IS v.x AND v.y IS NULL;
+CREATE TABLE few(id INTEGER PRIMARY KEY, x, y INT);
+INSERT INTO few SELECT id, x, y FROM v WHERE id % 20 = 0;
+CREATE INDEX fx ON few(x);
+ANALYZE;
+SELECT count(*), sum(t.id), sum(f.id) FROM t CROSS JOIN few f ON f.x IS t.a AND f.y IS NOT 20;
+SELECT count(*), sum(t.id), sum(f.id) FROM t CROSS JOIN v CROSS JOIN few f ON f.x IS t.a AND v.y IS t.b WHERE f.y > 3 AND v.id < 100;
+SELECT count(*), sum(t.id), sum(f.id) FROM t LEFT JOIN v ON v.x = t.a + 100 CROSS JOIN few f ON f.x IS v.x WHERE f.y > 3;
+SELECT count(*), sum(t.id), sum(f.id) FROM t CROSS JOIN few f ON f.y IS t.a AND f.x IS t.b;
+SELECT count(*), sum(t.id), sum(f.id) FROM t CROSS JOIN few f ON f.y IS t.a WHERE f.x IS NULL;
