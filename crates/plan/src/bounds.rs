@@ -26,10 +26,19 @@ pub fn is_tighter(new: &Form, old: &Form) -> bool {
 /// Whether no row satisfies all terms, as far as their constants tell. Without outer joins to the right, whose rows without a match come whatever
 /// the terms say.
 pub fn exclude_all(terms: &[Term], sources: &[Source]) -> bool {
-    if terms.len() < 2 || sources.iter().any(|s| s.join.right) {
+    if sources.iter().any(|s| s.join.right) {
         return false;
     }
     let of_all = |t: &&Term| t.on.is_none_or(|p| !sources[p].join.left);
+    // A virtual table may have something to say, too.
+    let stored = |f: &&Form| match &sources[f.source].kind {
+        SourceKind::Table { table, .. } => !table.is_virtual(),
+        SourceKind::Subquery(_) => true,
+        _ => false,
+    };
+    if terms.iter().filter(of_all).flat_map(|t| &t.forms).filter(stored).any(is_never_true) {
+        return true;
+    }
     let says = |f: &&Form| {
         f.column.is_some()
             && match &f.op {
@@ -41,7 +50,7 @@ pub fn exclude_all(terms: &[Term], sources: &[Source]) -> bool {
             }
     };
     let mut seen: [Option<&Form>; MOST] = [None; MOST];
-    let forms = terms.iter().filter(of_all).flat_map(|t| &t.forms).filter(says);
+    let forms = terms.iter().filter(of_all).flat_map(|t| &t.forms).filter(says).filter(stored);
     for (n, f) in forms.take(MOST).enumerate() {
         let of_column = |s: &&&Form| s.source == f.source && s.column == f.column;
         if seen[..n]
@@ -55,6 +64,13 @@ pub fn exclude_all(terms: &[Term], sources: &[Source]) -> bool {
         seen[n] = Some(f);
     }
     false
+}
+
+/// Whether a column is compared with NULL by something else than IS.
+fn is_never_true(f: &Form) -> bool {
+    f.column.is_some()
+        && matches!(f.op, Op::Eq { null_ok: false } | Op::Range(_))
+        && matches!(f.value, Expr::Const(Value::Null))
 }
 
 /// Whether one is for NULL alone, and the other for all else.
