@@ -423,13 +423,14 @@ impl<'a> Planner<'a> {
         let own = |c: &ColumnRef| core.sources.iter().any(|s| s.id == c.table);
         let mut results = core.result.iter().chain(&core.having);
         let bare = results.any(|e| e.any(&mut |x| matches!(x, Expr::Column(c) if own(c))));
-        if !bare && core.having.is_none() && !max {
+        let only = !bare && core.having.is_none();
+        if only && !max {
             core.filter.push(Filter { expr: Expr::NotNull(Box::new(expr.clone())), on: None });
-        } else if !max {
-            return None;
         }
+        // A row is needed for the other results even where there is nothing but NULL.
+        let nulls_large = !max && !only;
         let collation = a.collation.clone();
-        Some(vec![OrderTerm { expr, column: None, desc: max, nulls_large: false, collation }])
+        Some(vec![OrderTerm { expr, column: None, desc: max, nulls_large, collation }])
     }
 
     #[allow(clippy::type_complexity)]

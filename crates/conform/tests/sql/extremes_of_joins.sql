@@ -37,3 +37,12 @@ SELECT max(a.id) FILTER (WHERE b.x > 0) FROM a JOIN b ON a.id = b.a;
 SELECT w, (SELECT max(b.id) FROM b JOIN a c ON c.id = b.a WHERE c.w = a.w) FROM a GROUP BY w;
 SELECT max(a.id) FROM a JOIN b ON a.id = b.a WHERE b.x > 10000;
 SELECT min(x) FROM b JOIN a ON a.id = b.a WHERE x IS NULL;
+-- Beside other columns, too: the first row that is not NULL, or else the first row.
+CREATE INDEX adx ON a(v DESC, w);
+SELECT min(v), id, v FROM a;
+SELECT min(k), id FROM a WHERE k IS NULL;
+SELECT min(k), id FROM a WHERE k > 3;
+SELECT min(k), id FROM a;
+SELECT min(x), b.id FROM b WHERE x IS NULL;
+SELECT min(x), b.id FROM b WHERE x > 100000;
+SELECT min(x), a.id FROM b LEFT JOIN a ON a.id = b.a WHERE b.x > 500;
