@@ -111,10 +111,18 @@ pub fn search(
         return Some(path(sources, std::mem::take(only), wanted, rows));
     }
     // How many rows come out hangs on the query, not on the path: a sort is as dear for all paths, however they estimate it.
-    let sorted = match wanted {
-        Some(_) => cheapest(sources, &candidates, None, 0.0, runs)?.1,
-        None => 0.0,
-    };
+    let mut sorted = 0.0;
+    if wanted.is_some() {
+        let (chosen, rows) = cheapest(sources, &candidates, None, 0.0, runs)?;
+        sorted = rows;
+        // What is sought by a key before all else is not read as a whole instead, whatever a sort is thought to cost.
+        for (i, k) in chosen.into_iter().rev() {
+            if !candidates[i][k].access.seeks_key() {
+                break;
+            }
+            candidates[i].retain(|c| !c.access.is_whole());
+        }
+    }
     let (chosen, rows) = cheapest(sources, &candidates, wanted, sorted, runs)?;
     let loops = chosen.into_iter().rev().map(|(i, k)| candidates[i].swap_remove(k)).collect();
     Some(path(sources, loops, wanted, rows / runs))

@@ -445,6 +445,26 @@ pub enum Access {
     },
 }
 
+impl Access {
+    /// Whether rows of a stored table are found by values that a key, or its first fields, must equal.
+    pub fn seeks_key(&self) -> bool {
+        match self {
+            Access::RowidEq { .. } => true,
+            Access::Index(a) => a.eq.iter().any(|e| !matches!(e, EqTerm::Any)),
+            _ => false,
+        }
+    }
+
+    /// Whether all rows of a table are read, as stored or by an index that is there.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Access::Scan { .. } | Access::IndexScan { .. } => true,
+            Access::Index(a) => a.is_whole(),
+            _ => false,
+        }
+    }
+}
+
 /// An argument with which a virtual table's cursor is filtered.
 #[derive(Clone, Debug)]
 pub struct VirtualArg {

@@ -65,3 +65,9 @@ SELECT * FROM t WHERE likely(a = 5)
 SELECT * FROM u WHERE likely(id = 5)
 SELECT * FROM t WHERE unlikely(a = 5) AND b = 3
 SELECT * FROM t WHERE a = 5 AND likelihood(b = 3, 0.001)
+SELECT * FROM t FULL JOIN u ON t.b = u.id JOIN w ON w.k = u.x WHERE t.a > 2
+SELECT * FROM t LEFT JOIN u ON t.b = u.id JOIN w ON w.k = u.x
+
+-- What is sought by a key before all else is not read as a whole for the sake of an order.
+SELECT t.c, u.y FROM u LEFT JOIN t ON t.c = u.y WHERE u.id IN (3, 5) ORDER BY u.x
+SELECT u.x, count(*) FROM u LEFT JOIN t ON t.c = u.y WHERE u.id IN (3, 5) GROUP BY u.x

@@ -11,13 +11,7 @@ use iolite_value::Value;
 /// Turns LEFT JOINs into inner joins where conditions reject rows of NULLs, RIGHT JOINs likewise, and FULL JOINs into
 /// what is left of them. Where no RIGHT JOIN is left, the conditions of an inner join are those of WHERE.
 pub fn strengthen(core: &mut Core) {
-    loop {
-        let weak = core.sources.iter().position(|s| {
-            s.join.left && core.filter.iter().any(|f| counts(core, f, s.id) && rejects_null(&f.expr, s.id))
-        });
-        let Some(i) = weak else { break };
-        core.sources[i].join.left = false;
-    }
+    drop_left(core);
     // A row of the right side without a match has NULLs in all that stands before it.
     for j in 1..core.sources.len() {
         let (left, right) = core.sources.split_at(j);
@@ -29,9 +23,22 @@ pub fn strengthen(core: &mut Core) {
     if core.sources.iter().any(|s| s.join.right) {
         return;
     }
+    // Without RIGHT JOINs, conditions of inner joins count, too.
+    drop_left(core);
     let sources = &core.sources;
     for f in core.filter.iter_mut() {
         f.on = f.on.filter(|on| sources.iter().any(|s| s.id == *on && s.join.left));
+    }
+}
+
+/// Turns LEFT JOINs into inner joins where conditions reject rows of NULLs.
+fn drop_left(core: &mut Core) {
+    loop {
+        let weak = core.sources.iter().position(|s| {
+            s.join.left && core.filter.iter().any(|f| counts(core, f, s.id) && rejects_null(&f.expr, s.id))
+        });
+        let Some(i) = weak else { break };
+        core.sources[i].join.left = false;
     }
 }
 
