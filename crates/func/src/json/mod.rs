@@ -9,6 +9,7 @@ mod parse;
 mod path;
 mod recent;
 mod render;
+mod scratch;
 mod view;
 mod writer;
 
@@ -58,9 +59,10 @@ fn whole(blob: &[u8]) -> Result<Element> {
 
 /// A result as text with JSON's subtype.
 fn text_result(ctx: &Context<'_>, blob: &[u8], e: Element) -> Result<Value> {
-    let mut out = Vec::new();
-    render::text(&mut out, blob, e)?;
-    json_text(ctx, &out)
+    scratch::with(|out| {
+        render::text(out, blob, e)?;
+        json_text(ctx, out)
+    })
 }
 
 fn json_text(ctx: &Context<'_>, text: &[u8]) -> Result<Value> {
@@ -90,8 +92,11 @@ fn path_argument(v: &Value) -> Result<Option<Bytes>> {
     if v.is_null() {
         return Ok(None);
     }
-    let b = v.text_bytes()?;
-    let b = b.slice(0, utf8::to_nul(&b).len());
+    let mut b = v.text_bytes()?;
+    let n = utf8::to_nul(&b).len();
+    if n < b.len() {
+        b = b.slice(0, n);
+    }
     if b.first() != Some(&b'$') {
         return Err(bad_path(&b));
     }
@@ -386,14 +391,15 @@ fn edit(ctx: &Context<'_>, args: &[Value], how: Change, name: &str, binary: bool
     let mut blob = Vec::new();
     iolite_base::alloc::reserve(&mut blob, b.len() + 32 * pairs.len())?;
     blob.extend_from_slice(&b);
-    let mut value = Vec::with_capacity(32);
     for pair in pairs.chunks_exact(2) {
         let Some(path) = path_argument(&pair[0])? else { continue };
-        value.clear();
-        push_element(&mut value, &pair[1])?;
-        if let Err(miss) = path::change(&mut blob, &path[1..], how, &value) {
-            missed(miss, &path)?;
-        }
+        scratch::with(|value| {
+            push_element(value, &pair[1])?;
+            match path::change(&mut blob, &path[1..], how, value) {
+                Err(miss) => missed(miss, &path),
+                Ok(_) => Ok(()),
+            }
+        })?;
     }
     result(ctx, &blob, binary)
 }
@@ -443,8 +449,10 @@ fn jsonb_remove(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 fn patch(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value> {
     let Some(target) = argument(&args[0])? else { return Ok(Value::Null) };
     let Some(patch) = argument(&args[1])? else { return Ok(Value::Null) };
-    let mut out = target.to_vec();
-    path::merge(&mut out, &mut Vec::new(), &patch, whole(&patch)?)?;
+    let mut out = Vec::new();
+    iolite_base::alloc::reserve(&mut out, target.len() + patch.len())?;
+    out.extend_from_slice(&target);
+    path::patch(&mut out, &patch)?;
     result(ctx, &out, binary)
 }
 
