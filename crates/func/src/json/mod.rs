@@ -213,15 +213,17 @@ fn jsonb(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn make_array(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value> {
-    let mut out = vec![b'['];
-    for (i, v) in args.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
+    scratch::with(|out| {
+        out.push(b'[');
+        for (i, v) in args.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            push_text(out, v)?;
         }
-        push_text(&mut out, v)?;
-    }
-    out.push(b']');
-    built(ctx, &out, binary)
+        out.push(b']');
+        built(ctx, out, binary)
+    })
 }
 
 fn json_array(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
@@ -240,18 +242,20 @@ fn make_object(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value>
     if args.iter().step_by(2).any(|label| !matches!(label, Value::Text(..))) {
         return Err(Error::sql("json_object() labels must be TEXT"));
     }
-    let mut out = vec![b'{'];
-    for (i, pair) in args.chunks_exact(2).enumerate() {
-        let Value::Text(label, _) = &pair[0] else { continue };
-        if i > 0 {
-            out.push(b',');
+    scratch::with(|out| {
+        out.push(b'{');
+        for (i, pair) in args.chunks_exact(2).enumerate() {
+            let Value::Text(label, _) = &pair[0] else { continue };
+            if i > 0 {
+                out.push(b',');
+            }
+            render::quoted(out, label);
+            out.push(b':');
+            push_text(out, &pair[1])?;
         }
-        render::quoted(&mut out, label);
-        out.push(b':');
-        push_text(&mut out, &pair[1])?;
-    }
-    out.push(b'}');
-    built(ctx, &out, binary)
+        out.push(b'}');
+        built(ctx, out, binary)
+    })
 }
 
 fn json_object(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
@@ -476,9 +480,10 @@ fn json_pretty(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn json_quote(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
-    let mut out = Vec::new();
-    push_text(&mut out, &args[0])?;
-    json_text(ctx, &out)
+    scratch::with(|out| {
+        push_text(out, &args[0])?;
+        json_text(ctx, out)
+    })
 }
 
 fn json_type(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {

@@ -186,15 +186,18 @@ pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text;
-    while let Some(n) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..0x20)) {
+    loop {
+        let n = plain_bytes(rest);
         out.extend_from_slice(&rest[..n]);
-        match rest[n] {
-            b @ (b'"' | b'\\') => out.extend_from_slice(&[b'\\', b]),
-            b => control(out, b),
+        match rest.get(n) {
+            None => break,
+            Some(&b @ (b'"' | b'\\')) => out.extend_from_slice(&[b'\\', b]),
+            // A quote of the other kind, which is not written otherwise here.
+            Some(&b @ 0x20..) => out.push(b),
+            Some(&b) => control(out, b),
         }
         rest = &rest[n + 1..];
     }
-    out.extend_from_slice(rest);
     out.push(b'"');
 }
 
