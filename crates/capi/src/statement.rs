@@ -264,11 +264,18 @@ pub(crate) unsafe fn any_busy(d: &Db) -> bool {
     d.statements.borrow().iter().any(|s| Stmt::is_busy(*s))
 }
 
+/// Lets go of bound pointers: of one parameter's or of all. Most statements have none.
+#[inline(always)]
 pub(crate) unsafe fn clear_pointers(st: &Body, only: Option<usize>) {
-    let mut list = st.pointers.borrow_mut();
-    if list.is_empty() {
-        return;
+    if !st.pointers.borrow().is_empty() {
+        release_pointers(st, only);
     }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn release_pointers(st: &Body, only: Option<usize>) {
+    let mut list = st.pointers.borrow_mut();
     let (gone, kept) = std::mem::take(&mut *list).into_iter().partition(|e| only.is_none_or(|i| i == e.0));
     *list = kept;
     drop(list);
