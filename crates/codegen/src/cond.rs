@@ -13,16 +13,26 @@ impl Codegen<'_> {
     /// Jumps to `to` if `e` is true; if it is NULL, jumps if `null_jumps`.
     pub fn jump_if(&mut self, e: &Expr, to: Label, null_jumps: bool) -> Result<()> {
         match e {
-            Expr::And(a, b) if !null_jumps => {
+            Expr::And(a, b) => {
                 let over = self.b.label();
-                self.jump_unless(a, over, true)?;
-                self.jump_if(b, to, false)?;
+                self.jump_unless(a, over, !null_jumps)?;
+                self.jump_if(b, to, null_jumps)?;
                 self.b.place(over);
             }
             Expr::Or(a, b) => {
                 self.jump_if(a, to, null_jumps)?;
                 self.jump_if(b, to, null_jumps)?;
             }
+            Expr::Between { lo, hi } => {
+                let over = self.b.label();
+                let x = self.expr(&lo.lhs)?;
+                self.jump_compared(x.reg, lo, lo.op.negated(), over, !null_jumps)?;
+                self.jump_compared(x.reg, hi, hi.op, to, null_jumps)?;
+                self.done(x);
+                self.b.place(over);
+            }
+            Expr::InList(i) => self.jump_in(e, i.not, to, null_jumps)?,
+            Expr::InSelect(i) => self.jump_in(e, i.not, to, null_jumps)?,
             Expr::Not(a) => self.jump_unless(a, to, null_jumps)?,
             Expr::RowOrder(fields) => self.jump_if(&Expr::row_order(fields), to, null_jumps)?,
             Expr::Compare(c) => {
@@ -91,10 +101,10 @@ impl Codegen<'_> {
                 self.jump_unless(a, to, null_jumps)?;
                 self.jump_unless(b, to, null_jumps)?;
             }
-            Expr::Or(a, b) if null_jumps => {
+            Expr::Or(a, b) => {
                 let over = self.b.label();
-                self.jump_if(a, over, false)?;
-                self.jump_unless(b, to, true)?;
+                self.jump_if(a, over, !null_jumps)?;
+                self.jump_unless(b, to, null_jumps)?;
                 self.b.place(over);
             }
             Expr::Not(a) => self.jump_if(a, to, null_jumps)?,
@@ -105,10 +115,10 @@ impl Codegen<'_> {
                 self.jump_compared(x.reg, c, c.op.negated(), to, null_jumps)?;
                 self.done(x);
             }
-            Expr::Between { lo, hi } if null_jumps => {
+            Expr::Between { lo, hi } => {
                 let x = self.expr(&lo.lhs)?;
                 for c in [lo, hi] {
-                    self.jump_compared(x.reg, c, c.op.negated(), to, true)?;
+                    self.jump_compared(x.reg, c, c.op.negated(), to, null_jumps)?;
                 }
                 self.done(x);
             }
@@ -118,12 +128,8 @@ impl Codegen<'_> {
                 self.b.jump(op, v.reg, to, 0);
                 self.done(v);
             }
-            Expr::InList(i) if null_jumps && !i.not => {
-                self.in_list_jump(i, to, to)?;
-            }
-            Expr::InSelect(i) if null_jumps && !i.not => {
-                self.in_select_jump(i, to, to)?;
-            }
+            Expr::InList(i) => self.jump_in(e, !i.not, to, null_jumps)?,
+            Expr::InSelect(i) => self.jump_in(e, !i.not, to, null_jumps)?,
             _ => {
                 let v = self.expr(e)?;
                 self.b.jump(Opcode::IfNot, v.reg, to, null_jumps as i32);
@@ -150,6 +156,24 @@ impl Codegen<'_> {
         self.jump_compared(x.reg, last, last.op.negated(), to, true)?;
         self.done(x);
         self.b.place(yes);
+        Ok(())
+    }
+
+    /// Jumps to `to` if the value is in the list or query of IN, or if it is not (`missing`); if that is not known, jumps if
+    /// `null_jumps`.
+    fn jump_in(&mut self, e: &Expr, missing: bool, to: Label, null_jumps: bool) -> Result<()> {
+        let over = self.b.label();
+        let null = if null_jumps { to } else { over };
+        let no = if missing { to } else { over };
+        match e {
+            Expr::InList(i) => self.in_list_jump(i, no, null)?,
+            Expr::InSelect(i) => self.in_select_jump(i, no, null)?,
+            _ => return Err(internal("IN without a list")),
+        }
+        if !missing {
+            self.b.jump(Opcode::Goto, 0, to, 0);
+        }
+        self.b.place(over);
         Ok(())
     }
 
@@ -195,7 +219,8 @@ impl Codegen<'_> {
             self.apply_affinity(x, &[i.affinity]);
         }
         let yes = self.b.label();
-        let track = no != null;
+        let tells = no != null;
+        let track = tells && !i.list.iter().all(Expr::surely_not_null);
         let null_seen = if track { self.b.temp() } else { 0 };
         if track {
             self.b.emit(Opcode::Integer, 0, null_seen, 0);
@@ -219,8 +244,10 @@ impl Codegen<'_> {
             }
             self.done(y);
         }
-        if track {
+        if tells {
             self.b.jump(Opcode::IsNull, x, null, 0);
+        }
+        if track {
             self.b.jump(Opcode::If, null_seen, null, 0);
             self.b.free_temp(null_seen);
         }

@@ -1,7 +1,7 @@
 //! Blocks that a row source runs, as the plan says.
 //!
 //! A source may still decline when it is opened (a value is of an unforeseen kind, its tables are small after all): the
-//! block's loops stand behind it in the same program. It is not opened at all where the index that the only loop seeks leads to few entries, which
+//! block's loops stand behind it in the same program. It is not opened at all where the index that the first loop seeks leads to few entries, which
 //! are counted before.
 
 use crate::context::{Codegen, Dest};
@@ -74,11 +74,11 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    /// Goes to `declined` if the index that the only loop seeks leads to no more entries than `most`.
+    /// Goes to `declined` if the index that the first loop seeks leads to no more entries than `most`.
     fn unless_few(&mut self, c: &CorePlan, most: u32, declined: Label) -> Result<()> {
         let core = c.window.as_ref().map_or(c, |w| &w.input);
-        let [only] = &core.levels[..] else { return Ok(()) };
-        let (Some((db, table)), Access::Index(a)) = (only.source.table(), &only.access) else {
+        let Some(first) = core.levels.first() else { return Ok(()) };
+        let (Some((db, table)), Access::Index(a)) = (first.source.table(), &first.access) else {
             return Ok(());
         };
         let (cursor, left, enough) = (self.b.cursor(), self.b.reg(), self.b.label());

@@ -27,10 +27,12 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
     // Where to go on after a mismatch: the pattern behind the last wildcard, and the text it has tried.
     let mut again: Option<(usize, usize)> = None;
     loop {
-        let same = plain(kind, &pattern[p..], &text[t..], escape);
+        let (same, differ) = plain(kind, &pattern[p..], &text[t..], escape);
         p += same;
         t += same;
-        let step = if p < pattern.len() {
+        let step = if differ {
+            Step::Fail
+        } else if p < pattern.len() {
             one(kind, pattern, p, text, t, escape)
         } else {
             Step::end(t == text.len())
@@ -64,19 +66,22 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
     }
 }
 
-/// How many characters of pattern and text are ASCII, mean themselves and match, from their starts on.
+/// How many characters of pattern and text are ASCII, mean themselves and match, from their starts on; and whether the next ones
+/// are such as well, and differ.
 #[inline]
-fn plain(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> usize {
+fn plain(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> (usize, bool) {
     let (any, one, set) = if kind == Kind::Glob { (b'*', b'?', b'[') } else { (b'%', b'_', b'_') };
     let mut n = 0;
     for (c, d) in pattern.iter().zip(text) {
-        let same = c == d || kind == Kind::Like && c.eq_ignore_ascii_case(d);
-        if !same || *c >= 0x80 || *c == any || *c == one || *c == set || escape == Some(u32::from(*c)) {
+        if *c >= 0x80 || *c == any || *c == one || *c == set || escape == Some(u32::from(*c)) {
             break;
+        }
+        if c != d && !(kind == Kind::Like && c.eq_ignore_ascii_case(d)) {
+            return (n, true);
         }
         n += 1;
     }
-    n
+    (n, false)
 }
 
 /// The first place from `t` on where the element of the pattern at `p`, which stands behind a wildcard, can match.
@@ -205,14 +210,16 @@ pub fn match_function(_: &mut Context<'_>, _: &[Value]) -> Result<Value> {
 }
 
 fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
+    if let [Value::Text(pattern, _), Value::Text(text, _)] = args {
+        limited(ctx, pattern)?;
+        return Ok(Value::bool(matches(kind, utf8::to_nul(pattern), utf8::to_nul(text), None)));
+    }
     // As with SQLITE_LIKE_DOESNT_MATCH_BLOBS, which distributions set (documentation page `compile`).
     if args[..2].iter().any(|v| matches!(v, Value::Blob(..))) {
         return Ok(Value::Int(0));
     }
     let pattern = bytes(&args[0])?;
-    if pattern.len() > ctx.host.limit(Limit::LikePatternLength) as usize {
-        return Err(Error::sql("LIKE or GLOB pattern too complex"));
-    }
+    limited(ctx, &pattern)?;
     let mut escape = None;
     if let Some(e) = args.get(2) {
         if e.is_null() {
@@ -230,6 +237,14 @@ fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     }
     let text = bytes(&args[1])?;
     Ok(Value::bool(matches(kind, utf8::to_nul(&pattern), utf8::to_nul(&text), escape)))
+}
+
+/// Refuses a pattern that is longer than allowed.
+fn limited(ctx: &Context<'_>, pattern: &[u8]) -> Result<()> {
+    match pattern.len() > ctx.host.limit(Limit::LikePatternLength) as usize {
+        true => Err(Error::sql("LIKE or GLOB pattern too complex")),
+        false => Ok(()),
+    }
 }
 
 /// A value's text, where it lies if it is one.

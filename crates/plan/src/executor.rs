@@ -189,12 +189,11 @@ impl Choice<'_> {
 /// A loop over so few entries of an index is not slower than any source.
 const FEW_ENTRIES: u32 = 32;
 
-/// How many entries the index that a block's only loop seeks may lead to, so that the loop is surely the fastest; `None`: there is no such loop, or it
-/// asks a query for its keys.
+/// How many entries the index that a block's first loop seeks may lead to, so that the loops are no slower than elsewhere; `None`: there is no such
+/// loop, or it asks a query for its keys.
 pub fn few_entries(core: &CorePlan) -> Option<u32> {
     let core = core.window.as_ref().map_or(core, |w| &w.input);
-    let [only] = &core.levels[..] else { return None };
-    let Access::Index(a) = &only.access else { return None };
+    let Access::Index(a) = &core.levels.first()?.access else { return None };
     let plain = |e: &EqTerm| match e {
         EqTerm::Eq { value, .. } => !has_subquery(value),
         e => matches!(e, EqTerm::IsNull),

@@ -325,8 +325,9 @@ fn estimate(x: f64) -> i32 {
 /// Where a partial path belongs in a list, the end included, unless one at least as good covers the same sources, or `width` better
 /// ones are there.
 fn place_for(list: &[Partial], new: &Partial, width: usize) -> Option<usize> {
-    let dead = new.state == OrderState::Dead;
-    let like = |p: &Partial| p.mask == new.mask && (p.state == OrderState::Dead) == dead;
+    // Whether a path has to be sorted is settled, or later loops decide it.
+    let open = new.state == OrderState::Alive;
+    let like = |p: &Partial| p.mask == new.mask && (p.state == OrderState::Alive) == open;
     if let Some(k) = list.iter().position(like) {
         let (own, other) = (new.total, list[k].total);
         let finer = |p: &Partial| (estimate(p.rows), estimate(p.cost));

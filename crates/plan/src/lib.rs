@@ -10,6 +10,7 @@ mod access;
 pub mod bind;
 mod bloom;
 pub mod bound;
+mod bounds;
 mod compile;
 mod compiler;
 mod control;

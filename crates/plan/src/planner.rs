@@ -4,6 +4,7 @@ use crate::access::{self, Accesses, Asked, Candidate};
 use crate::bind::{Binder, Env};
 use crate::bloom;
 use crate::bound::*;
+use crate::bounds;
 use crate::cost;
 use crate::distinct;
 use crate::join_order::{self, Path, Wanted, What};
@@ -295,6 +296,9 @@ impl<'a> Planner<'a> {
             && core.group_by.is_empty()
             && (core.aggregate || order_by.is_empty() && !core.distinct);
         let terms = terms::analyse(core);
+        if bounds::exclude_all(&terms, &core.sources) {
+            plan.constant.push(Expr::int(0));
+        }
         if core.aggregate || core.distinct || !windows.is_empty() {
             limits = None;
         }
@@ -407,7 +411,7 @@ impl<'a> Planner<'a> {
 
     /// `min(e)` or `max(e)` as the only aggregate of an ungrouped query: the first row in order decides.
     fn min_max(&self, core: &mut Core) -> Option<Vec<OrderTerm>> {
-        if !is_extreme(core) || core.sources.len() != 1 {
+        if !is_extreme(core) || core.sources.iter().any(|s| s.join.right) {
             return None;
         }
         let a = &core.aggs[0];
@@ -416,11 +420,9 @@ impl<'a> Planner<'a> {
         if expr.is_constant() {
             return None;
         }
-        let bare = core
-            .result
-            .iter()
-            .chain(&core.having)
-            .any(|e| e.any(&mut |x| matches!(x, Expr::Column(c) if c.table == core.sources[0].id)));
+        let own = |c: &ColumnRef| core.sources.iter().any(|s| s.id == c.table);
+        let mut results = core.result.iter().chain(&core.having);
+        let bare = results.any(|e| e.any(&mut |x| matches!(x, Expr::Column(c) if own(c))));
         if !bare && core.having.is_none() && !max {
             core.filter.push(Filter { expr: Expr::NotNull(Box::new(expr.clone())), on: None });
         } else if !max {

@@ -6,12 +6,24 @@
 /// The text up to its first NUL.
 #[inline]
 pub fn to_nul(text: &[u8]) -> &[u8] {
-    // Of a short text, looking at its bytes in turn takes less than calling somebody.
+    // Of a short text, looking at its bytes takes less than calling somebody.
     let end = match text.len() {
-        0..16 => text.iter().position(|b| *b == 0),
+        0..8 => text.iter().position(|b| *b == 0),
+        8..=16 if has_no_nul(text) => None,
         _ => memchr::memchr(0, text),
     };
     &text[..end.unwrap_or(text.len())]
+}
+
+/// Whether no byte of 8 to 16 is NUL.
+#[inline]
+fn has_no_nul(text: &[u8]) -> bool {
+    let nul = |w: &[u8; 8]| {
+        let w = u64::from_ne_bytes(*w);
+        w.wrapping_sub(0x0101_0101_0101_0101) & !w & 0x8080_8080_8080_8080
+    };
+    // Both may overlap.
+    matches!((text.first_chunk(), text.last_chunk()), (Some(a), Some(b)) if nul(a) | nul(b) == 0)
 }
 
 /// Whether each byte is a character, and none is NUL.

@@ -24,6 +24,9 @@ use std::sync::OnceLock;
 /// the second cache.
 pub(crate) const BLOCK: usize = 16384;
 
+/// Rows in the first block of a scan that may end soon; each has twice as many as the one before.
+pub(crate) const FIRST_BLOCK: usize = 128;
+
 /// Rows that are joined and added up at a time: what is computed of them stays in the first cache.
 pub(crate) const BATCH: usize = 4096;
 

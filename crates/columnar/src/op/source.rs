@@ -12,7 +12,7 @@ use crate::expr::filter::Pred;
 use crate::expr::scope::Places;
 use crate::expr::scope::Scope;
 use crate::expr::{Eval, Row};
-use crate::kernel::{BATCH, BLOCK, Selection};
+use crate::kernel::{BATCH, BLOCK, FIRST_BLOCK, Selection};
 use crate::op::made::Made;
 use crate::profile::shown;
 use crate::query::name_of;
@@ -208,6 +208,7 @@ impl<'a> Source<'a> {
         let mut order: Vec<(usize, f64, f64)> = (0..preds.len()).map(|i| (i, 3.0, 1.0)).collect();
         let (mut seen, mut passed) = (0usize, 0usize);
         let begun = self.now();
+        let mut most = FIRST_BLOCK;
         'parts: for (k, part) in cols.loaded.parts.iter().enumerate() {
             self.rt.check()?;
             if preds.iter().any(|p| p.excludes(part)) {
@@ -218,7 +219,8 @@ impl<'a> Source<'a> {
             let block = if preds.is_empty() { BATCH } else { BLOCK };
             let mut from = 0;
             while from < part.rows {
-                let span = from..(from + block).min(part.rows);
+                let span = from..(from + block.min(most)).min(part.rows);
+                most = (2 * most).min(BLOCK);
                 from = span.end;
                 seen += span.len();
                 sel.fill(span.len());

@@ -375,13 +375,19 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
             rows
         }
     };
-    let keys: Vec<ColKey> = q.slots.iter().chain(&q.order_slots).map(|s| s.key()).collect();
     // Asked again, what is decoded is there for the next time.
     let share = if store.is_new(named) { 1.0 } else { 0.25 };
     let bt = rt.btree(spec.db)?;
-    let decode = share * decoding(q, 0, &keys, (&store, &bt, &state))?;
     let read = if leaves > bt.cache_pages() as f64 { rows.min(leaves) * READ } else { 0.0 };
     let all = rows_known(&state);
+    if q.tables.len() > 1 {
+        let (e, keep) = estimate(q, rt)?;
+        let loops = q.loops.rest * rows / q.loops.first;
+        let columns = share * e.decode + e.build + all.max(leaves) * EACH * q.slots.len() as f64;
+        return Ok(!keep || loops + read < columns + rows * GROUPED + BEGUN);
+    }
+    let keys: Vec<ColKey> = q.slots.iter().chain(&q.order_slots).map(|s| s.key()).collect();
+    let decode = share * decoding(q, 0, &keys, (&store, &bt, &state))?;
     Ok(rows * SEEK + read < decode + all.max(leaves) * EACH * keys.len() as f64 + rows * GROUPED)
 }
 

@@ -2,10 +2,13 @@
 //! little. How large the tables are is not known here.
 
 use crate::expr::vector::is_kernel;
-use iolite_ext::{Function, Implementation};
+use iolite_ext::{Function, FunctionFlags, Implementation};
 use iolite_plan::bound::{Agg, Expr, InSelect, SourceKind};
 use iolite_plan::executor::Block;
 use iolite_plan::plan::*;
+
+/// So many rows of a range of an index are worth being looked for in columns, where one row comes of all or they are sorted.
+const LONG: f64 = 1000.0;
 
 /// Whether columns are likely to pay for a block if its tables are large: it begins with a scan, and something is computed
 /// from many rows, or many rows are sorted.
@@ -15,14 +18,17 @@ pub fn pays(block: &Block<'_>) -> bool {
     if let Some(w) = &c.window {
         return (scans(&w.input, block.nested) || ranges(&w.input)) && w.input.levels.iter().all(is_known);
     }
-    if !(scans(c, block.nested) || (c.grouping == Grouping::Hash || block.whole) && ranges(c))
+    let sorts = !block.order.is_empty() && c.delivered == 0;
+    let distinct = c.distinct == Distinct::Set && !block.limited;
+    let one = c.grouping == Grouping::All;
+    let all = c.grouping == Grouping::Hash || block.whole || one && adds(c) || (one || sorts || distinct) && is_long(c);
+    if !(scans(c, block.nested) || all && ranges(c))
         || !c.levels.iter().all(is_known)
         || only_calls(c)
     {
         return false;
     }
     let reduces = c.grouping != Grouping::None || matches!(c.distinct, Distinct::Adjacent | Distinct::Set);
-    let sorts = !block.order.is_empty() && c.delivered == 0;
     reduces || if block.limited { sorts } else { tests(c) }
 }
 
@@ -48,9 +54,19 @@ fn scans(core: &CorePlan, nested: &NestedPlans) -> bool {
     }
 }
 
-/// Whether a block's only loop goes through a range of an index, that may be long.
+/// Whether a block begins with a range of an index, that may be long.
 fn ranges(core: &CorePlan) -> bool {
-    matches!(&core.levels[..], [l] if matches!(&l.access, Access::Index(a) if !a.one_row))
+    matches!(core.levels.first(), Some(l) if matches!(&l.access, Access::Index(a) if !a.one_row))
+}
+
+/// Whether values of the rows are added up or compared: it may be worth while however few rows the first loop is thought to find.
+fn adds(core: &CorePlan) -> bool {
+    core.aggs.iter().any(|a| !a.function.flags.has(FunctionFlags::COUNT))
+}
+
+/// Whether the first loop is thought to find many rows.
+fn is_long(core: &CorePlan) -> bool {
+    core.levels.first().is_some_and(|l| l.rows >= LONG)
 }
 
 /// Whether the values of IN are found by scans.

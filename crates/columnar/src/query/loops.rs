@@ -30,7 +30,7 @@ pub(crate) struct Loops {
     pub first: f64,
     /// The first one walks a range of rowids, and there is no other.
     pub walks: bool,
-    /// The only one seeks rows by an index.
+    /// The first one seeks rows by an index.
     pub seeks: bool,
     /// The only one seeks one value after the other.
     pub passes: bool,
@@ -66,7 +66,7 @@ impl Loops {
             (scans, rest) = (false, p.values * PASSED);
         }
         let walks = matches!(&c.levels[..], [l] if matches!(l.access, Access::RowidRange { .. }));
-        let seeks = matches!(&c.levels[..], [l] if matches!(l.access, Access::Index(_)));
+        let seeks = matches!(c.levels.first(), Some(l) if matches!(l.access, Access::Index(_)));
         let streams =
             c.grouping == Grouping::Ordered || matches!(c.distinct, Distinct::Unique | Distinct::Adjacent);
         let windows = c.window.as_ref().is_some_and(|w| w.delivered().is_some());

@@ -3,8 +3,8 @@
 //! Where the order of rows is part of the answer (result rows, sums of reals, `group_concat`), the scan only finds out
 //! which rows meet: for each combination it keeps the row of every table whose row is not determined by those of
 //! the levels around it. The order of the loops is a number made of these rows' places: level by level the columns by
-//! which an index delivers rows (integers), then the row itself. Sorted by it, the combinations are given to groups or
-//! to the result as if the loops had delivered them.
+//! which an index delivers rows (integers, or the ranks of a dictionary's entries), then the row itself. Sorted by it, the
+//! combinations are given to groups or to the result as if the loops had delivered them.
 //!
 //! The number has 128 bits at most; what needs more is not for this way. Combinations that take too much room are sorted
 //! in runs, written to a temporary file, and merged. Where there are more than [`MOST`], and the first table of
@@ -26,10 +26,13 @@ use crate::query::{LevelOrder, SlotSpec, tables_of};
 use crate::star::build::InnerTable;
 use crate::star::scope::Run;
 use crate::star::split::JoinPlan;
+use crate::store::chunk::{Chunk, Data, Dict};
 use crate::store::decode::ColKey;
 use crate::store::{TableState, lock};
 use iolite_base::{Result, alloc};
 use iolite_value::Value;
+use iolite_value::compare::KeyField;
+use iolite_value::order::{compare_refs, in_order};
 use std::cmp::Ordering;
 use std::ops::{BitOr, Range, Shl};
 use std::sync::Arc;
@@ -46,13 +49,62 @@ const KEY: usize = 16;
 /// What takes sorted rows, in batches without a scanned table.
 pub(crate) type Take<'t> = &'t mut dyn FnMut(&Batch<'_>, &JoinScope<'_>) -> Result<bool>;
 
+/// The most entries of a dictionary that are sorted for it.
+const MOST_RANKED: usize = 1 << 16;
+
 /// A part of the number by which combinations are sorted.
 struct Digit {
     table: usize,
-    /// A column, its least value, and whether it may be NULL; otherwise the row.
-    column: Option<(usize, i64, u64)>,
+    of: Of,
     bits: u32,
     down: bool,
+}
+
+/// What a part of the number is.
+enum Of {
+    /// The row.
+    Row,
+    /// An integer column's value less the least; whether it may be NULL.
+    Int { column: usize, least: i64, null: u64 },
+    /// The rank of an entry of a column's dictionary, by its code.
+    Entry { column: usize, ranks: Vec<u32> },
+}
+
+impl Of {
+    /// Of a row.
+    fn of_row(&self, row: u32, columns: &Option<Columns>) -> u64 {
+        let at = |column: usize| {
+            let cols = columns.as_ref()?;
+            let (p, i) = cols.locate(row as usize);
+            Some((&*cols.loaded.parts[p].cols[column], i))
+        };
+        match self {
+            Of::Row => row as u64,
+            Of::Int { column, least, null } => {
+                at(*column).and_then(|(c, i)| c.int(i)).map_or(0, |v| (v - least) as u64 + null)
+            }
+            Of::Entry { column, ranks } => match at(*column) {
+                Some((Chunk { data: Data::Dict { codes }, .. }, i)) => ranks[codes.get(i) as usize] as u64,
+                _ => 0,
+            },
+        }
+    }
+}
+
+/// The ranks of a dictionary's entries, by their codes. Entries that compare equal have one rank.
+fn ranks(dict: &Dict) -> Result<Vec<u32>> {
+    let field = KeyField::default();
+    let value = |code: u32| dict.get(code).as_ref();
+    let sorted = in_order(dict.len(), std::slice::from_ref(&field), &|code, _| value(code))?;
+    let mut out: Vec<u32> = room(dict.len())?;
+    out.resize(dict.len(), 0);
+    let mut rank = 0;
+    for (n, code) in sorted.iter().enumerate() {
+        let before = n.checked_sub(1).map(|b| sorted[b]);
+        rank += u32::from(before.is_some_and(|b| compare_refs(value(b), value(*code), &field).is_ne()));
+        out[*code as usize] = rank;
+    }
+    Ok(out)
 }
 
 fn bits_for(most: u64) -> u32 {
@@ -367,6 +419,17 @@ impl Run<'_> {
         for (table, l) in levels.iter().enumerate().filter(|(_, l)| !l.one) {
             for (slot, down) in &l.by {
                 let (Some(c), at) = (&columns[table], place[*slot]) else { return Ok(None) };
+                if c.kinds[at] == Kind::Dict {
+                    let dict = &c.loaded.dicts[at];
+                    if !l.binary || dict.len() > MOST_RANKED {
+                        return Ok(None);
+                    }
+                    let ranks = ranks(dict)?;
+                    let width = bits_for(ranks.iter().max().copied().unwrap_or(0) as u64);
+                    digits.push(Digit { table, of: Of::Entry { column: at, ranks }, bits: width, down: *down });
+                    bits += width;
+                    continue;
+                }
                 let (lo, hi) = c.bounds[at];
                 let Some(span) = hi.checked_sub(lo).filter(|_| c.kinds[at] == Kind::Int) else {
                     return Ok(None);
@@ -376,11 +439,16 @@ impl Run<'_> {
                 if width > 62 {
                     return Ok(None);
                 }
-                digits.push(Digit { table, column: Some((at, lo, null)), bits: width, down: *down });
+                digits.push(Digit {
+                    table,
+                    of: Of::Int { column: at, least: lo, null },
+                    bits: width,
+                    down: *down,
+                });
                 bits += width;
             }
             let width = bits_for((s.cols[table].loaded.rows as u64).saturating_sub(1));
-            digits.push(Digit { table, column: None, bits: width, down: l.reverse });
+            digits.push(Digit { table, of: Of::Row, bits: width, down: l.reverse });
             bits += width;
         }
         Ok((bits <= 128).then_some((digits, columns)))
@@ -421,14 +489,7 @@ fn sorted_by<T: Copy + Ord + From<u64> + Shl<u32, Output = T> + BitOr<Output = T
         let most = (1u64 << d.bits) - 1;
         for ((key, _), row) in list.iter_mut().zip(&rows[d.table]) {
             // A row of NULLs is the only one for what is around it.
-            let v = match (&d.column, &columns[d.table]) {
-                _ if *row == NONE => 0,
-                (Some((c, least, null)), Some(cols)) => {
-                    let (p, i) = cols.locate(*row as usize);
-                    cols.loaded.parts[p].cols[*c].int(i).map_or(0, |v| (v - least) as u64 + null)
-                }
-                _ => *row as u64,
-            };
+            let v = if *row == NONE { 0 } else { d.of.of_row(*row, &columns[d.table]) };
             let v = T::from(if d.down { most - v.min(most) } else { v });
             // Nothing is there yet to be shifted, perhaps by all its bits.
             *key = if k == 0 { v } else { *key << d.bits | v };
@@ -446,7 +507,7 @@ mod tests {
 
     #[test]
     fn combinations_are_sorted_digit_by_digit() {
-        let digit = |table, bits, down| Digit { table, column: None, bits, down };
+        let digit = |table, bits, down| Digit { table, of: Of::Row, bits, down };
         let rows = vec![vec![1, 0, 1, 0], vec![0, 2, 3, 1]];
         let at = |d: &[Digit]| sorted(d, &[None, None], &rows, 4).unwrap();
         assert_eq!(at(&[digit(0, 1, false), digit(1, 2, false)]), [3, 1, 0, 2]);

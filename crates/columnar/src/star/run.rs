@@ -353,7 +353,8 @@ impl Run<'_> {
             };
             return self.waiting_groups(groups, waiting, &at, limit);
         }
-        let Some(mut order) = groups.order(&setting)? else { return Ok(None) };
+        let in_order = self.bound.having.is_none() && self.bound.order.is_empty() && q.distinct.is_none();
+        let Some(mut order) = groups.order(limit.filter(|_| in_order), &setting)? else { return Ok(None) };
         let all = order.len();
         let mut having = self.bound.having.as_ref();
         if let Some(h) = having

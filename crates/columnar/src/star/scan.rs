@@ -15,7 +15,7 @@ use crate::expr::columns::Kind;
 use crate::expr::condition::Truth;
 use crate::expr::filter::{self, Pred};
 use crate::expr::scope::Scope;
-use crate::kernel::{self, BATCH, BLOCK, Selection};
+use crate::kernel::{self, BATCH, BLOCK, FIRST_BLOCK, Selection};
 use crate::memory::loose;
 use crate::profile::Phases;
 use crate::query::name_of;
@@ -25,9 +25,6 @@ use iolite_base::Result;
 use iolite_plan::plan::Grouping;
 use iolite_value::Value;
 use std::ops::Range;
-
-/// How many rows the first block of a scan has that is thought to end soon; each has twice as many as the one before.
-const FIRST_BLOCK: usize = 512;
 
 /// A column's next block is asked for where so many of its codes in a cache line are likely to be looked at.
 const FETCHED: f64 = 0.3;

@@ -221,8 +221,8 @@ impl IndexBuild<'_, '_> {
         let mut better = false;
         let desc = self.info.key.fields[field].desc;
         // With the term.
-        let mut lo: Option<(usize, Bound, Mask)> = None;
-        let mut hi: Option<(usize, Bound, Mask)> = None;
+        let mut lo: Option<(usize, Bound, &Form)> = None;
+        let mut hi: Option<(usize, Bound, &Form)> = None;
         let mut not_null = None;
         for s in self.says.iter().filter(|s| s.field == field && !self.used.contains(s.term)) {
             let f = s.form;
@@ -237,7 +237,7 @@ impl IndexBuild<'_, '_> {
             };
             let lower = matches!(op, CmpOp::Gt | CmpOp::Ge) != desc;
             let slot = if lower { &mut lo } else { &mut hi };
-            if slot.as_ref().is_some_and(|s: &(_, _, Mask)| f.needs.count_ones() >= s.2.count_ones()) {
+            if slot.as_ref().is_some_and(|s| !is_better_end(f, s.2)) {
                 continue;
             }
             let fits = |(k, f): &(usize, &Form)| {
@@ -252,7 +252,7 @@ impl IndexBuild<'_, '_> {
                 convert: f.affinity > Affinity::Blob,
                 row: row.map(|_| Box::new(RowEnd { fields: behind.map(value).collect() })),
             };
-            *slot = Some((s.term, b, f.needs));
+            *slot = Some((s.term, b, f));
         }
         if lo.is_none() && hi.is_none() && not_null.is_none() {
             return false;
@@ -264,7 +264,7 @@ impl IndexBuild<'_, '_> {
             better = true;
         }
         // Both ends, and each alone where it needs less.
-        let end_needs = |end: &Option<(usize, Bound, Mask)>| end.as_ref().map_or(0, |x| x.2);
+        let end_needs = |end: &Option<(usize, Bound, &Form)>| end.as_ref().map_or(0, |x| x.2.needs);
         let (lo_needs, hi_needs) = (end_needs(&lo), end_needs(&hi));
         let both = lo_needs | hi_needs;
         let lo_alone = lo.clone().filter(|_| lo_needs != both);

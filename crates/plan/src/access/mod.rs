@@ -9,6 +9,7 @@ mod index;
 
 use crate::bind::{Binder, Env, index_key};
 use crate::bound::*;
+use crate::bounds;
 use crate::cost;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op, Term};
@@ -348,13 +349,13 @@ impl Accesses<'_> {
                     // The rest of a row remains to be compared.
                     Op::InSelect(s, 0) => (EqTerm::InSelect(s.clone(), 0), 25.0),
                     Op::Range(CmpOp::Gt | CmpOp::Ge) | Op::RowRange(CmpOp::Gt | CmpOp::Ge, _) => {
-                        if lo.is_none_or(|l| f.needs.count_ones() < l.1.needs.count_ones()) {
+                        if lo.is_none_or(|l| is_better_end(f, l.1)) {
                             lo = Some((n, f));
                         }
                         continue;
                     }
                     Op::Range(_) | Op::RowRange(..) => {
-                        if hi.is_none_or(|l| f.needs.count_ones() < l.1.needs.count_ones()) {
+                        if hi.is_none_or(|h| is_better_end(f, h.1)) {
                             hi = Some((n, f));
                         }
                         continue;
@@ -749,6 +750,12 @@ fn only_one_row(out: &mut Vec<Candidate>) -> bool {
     out.swap(0, k);
     out.truncate(1);
     true
+}
+
+/// Whether a range had better end as the first form says than as the second: what needs fewer sources, then the tighter of constants.
+fn is_better_end(new: &Form, old: &Form) -> bool {
+    let needs = |f: &Form| f.needs.count_ones();
+    needs(new) < needs(old) || needs(new) == needs(old) && bounds::is_tighter(new, old)
 }
 
 /// How much of the rows lies within a range whose ends these terms say.

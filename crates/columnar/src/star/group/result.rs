@@ -4,11 +4,15 @@
 //! compared.
 
 use super::*;
+use iolite_value::order::{ValueRef, compare_refs};
+
+/// Where no more than one of so many groups are wanted, the others are dropped before they are sorted.
+const FEW_OF: usize = 4;
 
 impl<'q> Groups<'q> {
-    /// The groups in the order of their keys. `None`: two keys compare equal though they differ, so that their groups
-    /// are one group to everybody else.
-    pub fn order(&mut self, s: &JoinScope<'_>) -> Result<Option<Vec<u32>>> {
+    /// The groups in the order of their keys, of which no more than `most` are wanted: those behind may be missing. `None`: two
+    /// keys compare equal though they differ, so that their groups are one group to everybody else.
+    pub fn order(&mut self, most: Option<usize>, s: &JoinScope<'_>) -> Result<Option<Vec<u32>>> {
         if self.q.keys.is_empty() {
             if self.st.rows.is_empty() {
                 self.st.grow(1)?;
@@ -23,6 +27,9 @@ impl<'q> Groups<'q> {
                 groups.reverse();
             }
             return Ok(Some(groups));
+        }
+        if let Some(most) = most {
+            self.keep_first(&mut groups, most, s);
         }
         // Key by key the groups fall into classes, until each is one of its own.
         let mut class: Vec<u32> = crate::memory::room(groups.len())?;
@@ -53,6 +60,20 @@ impl<'q> Groups<'q> {
             return Ok(None);
         }
         Ok(Some(at.into_iter().map(|a| groups[a.2 as usize]).collect()))
+    }
+
+    /// Drops groups that by the first of their keys come behind so many others, where that key lies somewhere as a value.
+    fn keep_first(&self, groups: &mut Vec<u32>, most: usize, s: &JoinScope<'_>) {
+        let [k, ..] = self.q.key_order[..] else { return };
+        let Some(first) = groups.first().filter(|_| most > 0 && most < groups.len() / FEW_OF) else { return };
+        if self.key_field(*first, k, s).is_none() {
+            return;
+        }
+        let field = |g: u32| self.key_field(g, k, s).map_or(ValueRef::Null, Field::as_ref);
+        let compare = |a: u32, b: u32| compare_refs(field(a), field(b), &self.q.key_fields[k]);
+        let last = *groups.select_nth_unstable_by(most - 1, |a, b| compare(*a, *b)).1;
+        // Keys that compare equal to the last one stay, too.
+        groups.retain(|g| compare(*g, last).is_le());
     }
 
     /// Numbers that ascend as the groups' keys `k` are to come. `None`: two that compare equal differ.
@@ -149,14 +170,6 @@ impl<'q> Groups<'q> {
         let n = self.source_number(group, source);
         match &self.sources[source] {
             Source::InnerTable { values, .. } => Ok(values[n as usize][at].clone()),
-            Source::Int { min, nullable, .. } => {
-                let n = n as i64 - *nullable as i64;
-                Ok(if n >= 0 { Value::Int(min + n) } else { Value::Null })
-            }
-            Source::Dict { table, col, .. } => {
-                let dict = &s.cols[*table].loaded.dicts[*col];
-                if n as usize == dict.len() { Ok(Value::Null) } else { dict.get(n as u32).value() }
-            }
             Source::Row { table, .. } => {
                 let cols = &s.cols[*table];
                 if n as usize == cols.loaded.rows {
@@ -165,8 +178,26 @@ impl<'q> Groups<'q> {
                 let (p, i) = cols.locate(n as usize);
                 s.eval.value(&self.keys[k], &cols.row(&cols.loaded.parts[p], i, &s.places.of_table[*table]))
             }
-            Source::Mapped { dict, .. } | Source::Any { dict, .. } => dict.get(n as u32).value(),
+            _ => self.key_field(group, k, s).ok_or(Code::Internal)?.value(),
         }
+    }
+
+    /// A key of a group where it lies; `None`: it has to be computed.
+    fn key_field<'f>(&'f self, group: u32, k: usize, s: &'f JoinScope<'_>) -> Option<Field<'f>> {
+        let source = self.key_at[k].0;
+        let n = self.source_number(group, source);
+        Some(match &self.sources[source] {
+            Source::Int { min, nullable, .. } => match n as i64 - *nullable as i64 {
+                n if n >= 0 => Field::Int(min + n),
+                _ => Field::Null,
+            },
+            Source::Dict { table, col, .. } => {
+                let dict = &s.cols[*table].loaded.dicts[*col];
+                if n as usize == dict.len() { Field::Null } else { dict.get(n as u32) }
+            }
+            Source::Mapped { dict, .. } | Source::Any { dict, .. } => dict.get(n as u32),
+            Source::InnerTable { .. } | Source::Row { .. } => return None,
+        })
     }
 
     /// Puts the groups' results, row by row, into `out`, if these are keys and aggregates as they are. `false`: they are

@@ -1,0 +1,23 @@
+-- Of many groups the first few are wanted.
+CREATE TABLE t(id INTEGER PRIMARY KEY, s TEXT, c TEXT COLLATE NOCASE, x, n INT, r REAL);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000) INSERT INTO t SELECT i, iif(i % 1009, 'prefix of texts ' || (i * 7919 % 6007), NULL), iif(i % 2, 'k', 'K') || (i * 31 % 2500), CASE i % 4 WHEN 0 THEN i * 13 % 4001 WHEN 1 THEN i * 17 % 4001 / 2.0 WHEN 2 THEN 'x' || i % 900 ELSE NULL END, iif(i % 50, i * 101 % 5003 - 2000, NULL), i % 3000 / 8.0 FROM n;
+SELECT s, count(*) FROM t GROUP BY 1 LIMIT 5;
+SELECT s, count(*), max(x) FROM t GROUP BY 1 LIMIT 3 OFFSET 4;
+SELECT s, count(DISTINCT x), max(n) FROM t WHERE n > 0 GROUP BY s LIMIT 4;
+SELECT s, count(*) FROM t GROUP BY 1 ORDER BY 1 DESC LIMIT 3;
+SELECT s, count(*) FROM t GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3;
+SELECT s, count(*) FROM t GROUP BY 1 HAVING count(*) > 2 LIMIT 3;
+SELECT n, count(*), max(id) FROM t GROUP BY 1 LIMIT 4;
+SELECT n, count(*), max(id) FROM t GROUP BY 1 ORDER BY 1 DESC LIMIT 4;
+SELECT s, n, count(*) FROM t GROUP BY 1, 2 LIMIT 4;
+SELECT n, s, count(*) FROM t GROUP BY 1, 2 LIMIT 4;
+SELECT n / 2, count(*) FROM t GROUP BY 1 LIMIT 4;
+SELECT lower(c), count(*) FROM t GROUP BY 1 LIMIT 4;
+SELECT lower(c), count(*) FROM t GROUP BY c LIMIT 4;
+SELECT lower(min(c)), count(*) FROM t GROUP BY c LIMIT 4;
+SELECT typeof(x), count(*) FROM t GROUP BY x LIMIT 4;
+SELECT x, count(*) FROM t WHERE x IS NOT NULL GROUP BY 1 LIMIT 4;
+SELECT r, count(*), max(id) FROM t GROUP BY 1 LIMIT 4;
+SELECT DISTINCT count(*) FROM t GROUP BY s LIMIT 4;
+SELECT DISTINCT s FROM t WHERE n > 100 AND (id % 9 = 0 OR r = 7) ORDER BY id LIMIT 3;
+SELECT s, count(*) FROM t GROUP BY 1 LIMIT 0;
