@@ -116,9 +116,17 @@ impl Body {
         }
     }
 
-    /// Forgets the row that was there.
+    /// Forgets the row that was there. Of most statements nobody has looked at one.
+    #[inline(always)]
     fn leave_row(&self) {
         self.has_row.set(false);
+        if !self.columns.borrow().is_empty() {
+            self.forget_columns();
+        }
+    }
+
+    #[inline(never)]
+    fn forget_columns(&self) {
         for c in self.columns.borrow_mut().iter_mut().filter(|c| c.used) {
             c.buffers.clear();
             c.value = None;
