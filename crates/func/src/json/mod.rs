@@ -392,20 +392,19 @@ fn edit(ctx: &Context<'_>, args: &[Value], how: Change, name: &str, binary: bool
         return Err(Error::sql(format!("json_{name}() needs an odd number of arguments")));
     }
     let Some(b) = argument(first)? else { return Ok(Value::Null) };
-    let mut blob = Vec::new();
-    iolite_base::alloc::reserve(&mut blob, b.len() + 32 * pairs.len())?;
-    blob.extend_from_slice(&b);
-    for pair in pairs.chunks_exact(2) {
-        let Some(path) = path_argument(&pair[0])? else { continue };
-        scratch::with(|value| {
-            push_element(value, &pair[1])?;
-            match path::change(&mut blob, &path[1..], how, value) {
-                Err(miss) => missed(miss, &path),
-                Ok(_) => Ok(()),
-            }
-        })?;
-    }
-    result(ctx, &blob, binary)
+    scratch::with_copy(&b, 32 * pairs.len(), |blob| {
+        for pair in pairs.chunks_exact(2) {
+            let Some(path) = path_argument(&pair[0])? else { continue };
+            scratch::with(|value| {
+                push_element(value, &pair[1])?;
+                match path::change(blob, &path[1..], how, value) {
+                    Err(miss) => missed(miss, &path),
+                    Ok(_) => Ok(()),
+                }
+            })?;
+        }
+        result(ctx, blob, binary)
+    })
 }
 
 macro_rules! edits {
@@ -429,17 +428,18 @@ edits! {
 fn remove(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value> {
     let Some((first, paths)) = args.split_first() else { return Ok(Value::Null) };
     let Some(b) = argument(first)? else { return Ok(Value::Null) };
-    let mut blob = b.to_vec();
-    for path in paths {
-        let Some(path) = path_argument(path)? else { return Ok(Value::Null) };
-        if path.len() == 1 {
-            return Ok(Value::Null);
+    scratch::with_copy(&b, 0, |blob| {
+        for path in paths {
+            let Some(path) = path_argument(path)? else { return Ok(Value::Null) };
+            if path.len() == 1 {
+                return Ok(Value::Null);
+            }
+            if let Err(miss) = path::change(blob, &path[1..], Change::Remove, b"") {
+                missed(miss, &path)?;
+            }
         }
-        if let Err(miss) = path::change(&mut blob, &path[1..], Change::Remove, b"") {
-            missed(miss, &path)?;
-        }
-    }
-    result(ctx, &blob, binary)
+        result(ctx, blob, binary)
+    })
 }
 
 fn json_remove(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
@@ -453,11 +453,10 @@ fn jsonb_remove(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 fn patch(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value> {
     let Some(target) = argument(&args[0])? else { return Ok(Value::Null) };
     let Some(patch) = argument(&args[1])? else { return Ok(Value::Null) };
-    let mut out = Vec::new();
-    iolite_base::alloc::reserve(&mut out, target.len() + patch.len())?;
-    out.extend_from_slice(&target);
-    path::patch(&mut out, &patch)?;
-    result(ctx, &out, binary)
+    scratch::with_copy(&target, patch.len(), |out| {
+        path::patch(out, &patch)?;
+        result(ctx, out, binary)
+    })
 }
 
 fn json_patch(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {

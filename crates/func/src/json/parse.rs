@@ -193,7 +193,7 @@ impl Parser<'_> {
         match c {
             b'"' => self.plain_string(i),
             b'1'..=b'9' => self.plain_integer(i),
-            b'\'' => self.string(i),
+            b'\'' => self.string(i, i + 1),
             b'-' | b'+' | b'0' | b'.' => self.number(i),
             _ => self.word(i),
         }
@@ -218,7 +218,7 @@ impl Parser<'_> {
     fn plain_string(&mut self, i: usize) -> Result<usize, usize> {
         let j = i + 1 + plain_bytes(&self.z[i + 1..]);
         if self.at(j) != b'"' {
-            return self.string(i);
+            return self.string(i, j);
         }
         self.out.element(kind::TEXT, self.z, i + 1, j);
         Ok(j + 1)
@@ -353,12 +353,12 @@ impl Parser<'_> {
         self.z.get(from..from + n).is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit))
     }
 
+    /// A string that begins at `i` and has been read up to `j`, where nothing was out of the ordinary.
     #[inline(never)]
-    fn string(&mut self, i: usize) -> Result<usize, usize> {
+    fn string(&mut self, i: usize, mut j: usize) -> Result<usize, usize> {
         let quote = self.at(i);
         self.json5 |= quote == b'\'';
         let mut k = kind::TEXT;
-        let mut j = i + 1;
         loop {
             j += plain_bytes(self.z.get(j..).unwrap_or(&[]));
             let c = self.at(j);
@@ -403,7 +403,7 @@ impl Parser<'_> {
     fn label(&mut self, i: usize) -> Result<usize, Wrong> {
         match self.at(i) {
             b'"' => Ok(self.plain_string(i)?),
-            b'\'' => Ok(self.string(i)?),
+            b'\'' => Ok(self.string(i, i + 1)?),
             _ => self.identifier(i),
         }
     }
@@ -456,12 +456,16 @@ const PLAIN: [bool; 256] = {
 pub(super) fn plain_bytes(z: &[u8]) -> usize {
     /// Names and the like are short; longer texts are read by whole words.
     const SHORT: usize = 12;
-    for (n, &b) in z.iter().take(SHORT).enumerate() {
-        if !PLAIN[b as usize] {
-            return n;
-        }
+    let Some((short, rest)) = z.split_at_checked(SHORT) else { return few_plain_bytes(z) };
+    match few_plain_bytes(short) {
+        SHORT => SHORT + many_plain_bytes(rest),
+        n => n,
     }
-    if z.len() <= SHORT { z.len() } else { SHORT + many_plain_bytes(&z[SHORT..]) }
+}
+
+#[inline(always)]
+fn few_plain_bytes(z: &[u8]) -> usize {
+    z.iter().position(|b| !PLAIN[*b as usize]).unwrap_or(z.len())
 }
 
 #[inline(never)]
@@ -482,7 +486,7 @@ fn many_plain_bytes(z: &[u8]) -> usize {
         }
         n += 8;
     }
-    n + rest.iter().take_while(|b| PLAIN[**b as usize]).count()
+    n + few_plain_bytes(rest)
 }
 
 /// The length of the white space and comments, as JSON5 has them, at the start of `z`.
