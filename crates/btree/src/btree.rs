@@ -727,6 +727,11 @@ impl Btree {
         self.0.bump_all();
     }
 
+    /// A number that is another one after [`Btree::cut_cursors`].
+    pub fn cuts(&self) -> u32 {
+        self.0.cuts.get()
+    }
+
     /// Goes back to when savepoint `depth` was opened. It stays open; those above it are gone.
     pub fn savepoint_rollback(&self, depth: usize) -> Result<()> {
         self.savepoints().set(self.savepoints().get().min(depth + 1));

@@ -13,6 +13,7 @@ impl Codegen<'_> {
     /// Jumps to `to` if `e` is true; if it is NULL, jumps if `null_jumps`.
     pub fn jump_if(&mut self, e: &Expr, to: Label, null_jumps: bool) -> Result<()> {
         match e {
+            // What NULL leaves open the other side decides.
             Expr::And(a, b) => {
                 let over = self.b.label();
                 self.jump_unless(a, over, !null_jumps)?;
@@ -34,6 +35,8 @@ impl Codegen<'_> {
             Expr::InList(i) => self.jump_in(e, i.not, to, null_jumps)?,
             Expr::InSelect(i) => self.jump_in(e, i.not, to, null_jumps)?,
             Expr::Not(a) => self.jump_unless(a, to, null_jumps)?,
+            Expr::IsTruth { e, truth, not } if truth != not => self.jump_if(e, to, *not)?,
+            Expr::IsTruth { e, not, .. } => self.jump_unless(e, to, *not)?,
             Expr::RowOrder(fields) => self.jump_if(&Expr::row_order(fields), to, null_jumps)?,
             Expr::Compare(c) => {
                 let x = self.expr(&c.lhs)?;
@@ -108,6 +111,8 @@ impl Codegen<'_> {
                 self.b.place(over);
             }
             Expr::Not(a) => self.jump_if(a, to, null_jumps)?,
+            Expr::IsTruth { e, truth, not } if truth != not => self.jump_unless(e, to, !not)?,
+            Expr::IsTruth { e, not, .. } => self.jump_if(e, to, !not)?,
             Expr::RowOrder(fields) if null_jumps => self.jump_unless_ordered(fields, to)?,
             Expr::RowOrder(fields) => self.jump_unless(&Expr::row_order(fields), to, false)?,
             Expr::Compare(c) => {

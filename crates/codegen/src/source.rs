@@ -9,9 +9,10 @@ use crate::loops::Open;
 use crate::select::Limits;
 use iolite_base::Result;
 use iolite_bytecode::{Label, Opcode, P4};
-use iolite_ext::SourceFactory;
+use iolite_ext::{Implementation, SourceFactory};
 use iolite_plan::bound::*;
 use iolite_plan::explain::Role;
+use iolite_plan::has_subquery;
 use iolite_plan::plan::*;
 use std::rc::Rc;
 
@@ -36,6 +37,11 @@ impl Codegen<'_> {
         let width = c.result.len();
         let declined = self.b.label();
         self.begin(c, Role::Block);
+        // What is tested once, and is cheap, is tested before a source is asked; the loops find no row, either.
+        let core = c.window.as_ref().map_or(c, |w| &w.input);
+        let users = |e: &Expr| matches!(e, Expr::Call(c) if matches!(c.function.imp, Implementation::User(_)));
+        let cheap = |e: &&Expr| !has_subquery(e) && !e.changes_by_call() && !e.any(&mut |x| users(x));
+        self.jump_unless_each(&mut core.constant.iter().filter(cheap), declined)?;
         if let Some(most) = run.few {
             self.unless_few(c, most, declined)?;
         }

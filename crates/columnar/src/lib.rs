@@ -83,7 +83,7 @@ impl Compiled {
             return Ok(None);
         }
         let begun = Store::now();
-        if !rt.force() && pipeline::cost::better_in_rows(&self.query, rt, params, self.name)? {
+        if !rt.force() && pipeline::cost::better_in_rows(&self.query, rt, params, wanted, self.name)? {
             return Ok(None);
         }
         let (rows, of_values) = self.tried(rt, params, wanted, begun)?;

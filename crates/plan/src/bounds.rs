@@ -11,7 +11,7 @@ use crate::terms::{Form, Op, Term};
 use iolite_value::{Collation, Value, compare};
 use std::cmp::Ordering;
 
-/// More statements than these about columns are not held against each other.
+/// More statements than these about columns are not held against each other, nor longer lists.
 const MOST: usize = 64;
 
 /// Whether both bound the same side of a column, and the first leaves fewer values.
@@ -36,19 +36,25 @@ pub fn exclude_all(terms: &[Term], sources: &[Source]) -> bool {
                 Op::Eq { null_ok } => !null_ok && constant(f).is_some(),
                 Op::Range(_) => constant(f).is_some(),
                 Op::InList(l) => l.list.iter().all(|e| matches!(e, Expr::Const(v) if is_plain(v, f))),
+                Op::IsNull | Op::NotNull => true,
                 _ => false,
             }
     };
     let mut seen: [Option<&Form>; MOST] = [None; MOST];
     let forms = terms.iter().filter(of_all).flat_map(|t| &t.forms).filter(says);
     for (n, f) in forms.take(MOST).enumerate() {
-        let of_column = |s: &&&Form| s.source == f.source && s.column == f.column && alike(s, f);
-        if seen[..n].iter().flatten().filter(of_column).any(|s| clash(s, f)) {
+        let of_column = |s: &&&Form| s.source == f.source && s.column == f.column;
+        if seen[..n].iter().flatten().filter(of_column).any(|s| null_clashes(s, f) || alike(s, f) && clash(s, f)) {
             return true;
         }
         seen[n] = Some(f);
     }
     false
+}
+
+/// Whether one is for NULL alone, and the other for all else.
+fn null_clashes(a: &Form, b: &Form) -> bool {
+    matches!(a.op, Op::IsNull) != matches!(b.op, Op::IsNull)
 }
 
 /// Whether no value of the column satisfies both.
@@ -57,6 +63,10 @@ fn clash(a: &Form, b: &Form) -> bool {
     let holds = |v: &Value| match (&b.op, constant(b)) {
         (Op::Range(op), Some(end)) => order(v, end, b).is_none_or(|o| op.holds(o)),
         (Op::Eq { .. }, Some(other)) => order(v, other, b).is_none_or(Ordering::is_eq),
+        (Op::InList(l), _) if l.list.len() <= MOST => l.list.iter().any(|e| match e {
+            Expr::Const(other) => order(v, other, b).is_none_or(Ordering::is_eq),
+            _ => true,
+        }),
         _ => true,
     };
     match (&a.op, constant(a)) {

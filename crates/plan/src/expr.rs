@@ -509,6 +509,20 @@ pub fn has_subquery(e: &Expr) -> bool {
     e.any(&mut |x| matches!(x, Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_)))
 }
 
+/// Which of these conditions are tested after the others: those with a nested query. One that is computed once waits only
+/// for what cannot fail: it may be written to keep others from rows that they fail on.
+pub(crate) fn tested_last(all: &[Expr]) -> fn(&Expr) -> bool {
+    fn correlated(e: &Expr) -> bool {
+        e.any(&mut |x| match x {
+            Expr::Subquery(q, _) | Expr::Exists(q) => !q.outer.is_empty(),
+            Expr::InSelect(i) => !i.select.outer.is_empty(),
+            _ => false,
+        })
+    }
+    let mut others = all.iter().filter(|e| !has_subquery(e));
+    if others.all(Expr::cannot_fail) { has_subquery } else { correlated }
+}
+
 /// Whether a query over stored tables is no error, whatever there is: it computes what cannot fail, and counts or compares rows.
 fn query_cannot_fail(q: &Select) -> bool {
     let stored = |s: &Source| match &s.kind {

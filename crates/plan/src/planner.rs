@@ -616,7 +616,8 @@ impl<'a> Planner<'a> {
             if constant { plan.constant.push(f.expr) } else { filter.push(f.expr) }
         }
         // Cheap conditions first.
-        filter.sort_by_key(crate::expr::has_subquery);
+        let last = crate::expr::tested_last(&filter);
+        filter.sort_by_key(last);
         swap(&mut plan.result, &mut core.result);
         (plan.distinct, plan.rows) = (if core.distinct { Distinct::Unique } else { Distinct::No }, 1.0);
         if !self.flat {
@@ -746,8 +747,9 @@ impl<'a> Planner<'a> {
             let index = access::fetches_by(level);
             if level.filter.len() > 1 && (index.is_some() || !self.flat) {
                 let (id, index) = (level.source.id, index.cloned());
+                let last = crate::expr::tested_last(&level.filter);
                 level.filter.sort_by_key(|e| match &index {
-                    _ if !self.flat && crate::expr::has_subquery(e) => 2,
+                    _ if !self.flat && last(e) => 2,
                     Some(i) if access::is_within(e, id, i) => 0,
                     _ => 1,
                 });

@@ -7,18 +7,61 @@ use std::cmp::Ordering;
 /// UTF-16 bytes to UTF-8. An unpaired surrogate gets the three bytes that its number would have, so that [`encode`] gives the
 /// same back; an odd last byte is dropped.
 pub fn decode(b: &[u8], enc: Encoding) -> Result<Bytes> {
-    let units = b.chunks_exact(2).map(|c| unit([c[0], c[1]], enc));
     let mut out = Vec::new();
     iolite_base::alloc::reserve(&mut out, b.len() / 2 * 3)?;
-    for c in char::decode_utf16(units) {
-        utf8::push(&mut out, c.map_or_else(|lone| lone.unpaired_surrogate() as u32, |c| c as u32));
+    let mut rest = b;
+    while let [x, y, ..] = *rest {
+        if let Some(eight) = rest.first_chunk().and_then(|c| eight_of_ascii(c, enc)) {
+            out.extend_from_slice(&eight);
+            rest = &rest[16..];
+            continue;
+        }
+        let u = unit([x, y], enc);
+        rest = &rest[2..];
+        let low = match *rest {
+            [x, y, ..] if (0xd800..0xdc00).contains(&u) => Some(unit([x, y], enc)),
+            _ => None,
+        };
+        match low.filter(|l| (0xdc00..0xe000).contains(l)) {
+            Some(l) => {
+                utf8::push(&mut out, 0x10000 + ((u as u32 & 0x3ff) << 10) + (l as u32 & 0x3ff));
+                rest = &rest[2..];
+            }
+            None => utf8::push(&mut out, u as u32),
+        }
     }
     Bytes::copy_of(&out)
 }
 
 /// UTF-8 bytes to UTF-16, read as leniently as SQLite does ([`crate::utf8`]), but for what [`decode`] made of surrogates.
 pub fn encode(b: &[u8], enc: Encoding) -> Vec<u8> {
-    units(b).flat_map(|u| bytes(u, enc)).collect()
+    let mut out = Vec::with_capacity(2 * b.len());
+    let mut rest = b;
+    while !rest.is_empty() {
+        let ascii = rest.iter().position(|c| !c.is_ascii()).unwrap_or(rest.len());
+        rest[..ascii].iter().for_each(|c| out.extend_from_slice(&bytes(*c as u16, enc)));
+        rest = &rest[ascii..];
+        // No character reaches beyond the next of ASCII.
+        let other = rest.iter().position(u8::is_ascii).unwrap_or(rest.len());
+        units(&rest[..other]).for_each(|u| out.extend_from_slice(&bytes(u, enc)));
+        rest = &rest[other..];
+    }
+    out
+}
+
+/// Eight units, if all are of ASCII.
+#[inline]
+fn eight_of_ascii(b: &[u8; 16], enc: Encoding) -> Option<[u8; 8]> {
+    let low = (enc == Encoding::Utf16be) as u32;
+    let all = u128::from_le_bytes(*b);
+    if all & (u128::MAX / 0xffff * 0xff80).rotate_left(8 * low) != 0 {
+        return None;
+    }
+    // Bytes, then pairs, then fours move next to each other.
+    let mut ascii = all >> (8 * low);
+    ascii = (ascii | ascii >> 8) & (u128::MAX / 0xffff_ffff * 0xffff);
+    ascii = (ascii | ascii >> 16) & (u128::MAX / 0xffff_ffff_ffff_ffff * 0xffff_ffff);
+    Some(((ascii | ascii >> 32) as u64).to_le_bytes())
 }
 
 fn unit(b: [u8; 2], enc: Encoding) -> u16 {
@@ -63,4 +106,44 @@ enum Unit {
 /// How two UTF-8 texts compare when their UTF-16 forms are compared byte by byte.
 pub fn compare(a: &[u8], b: &[u8], enc: Encoding) -> Ordering {
     units(a).flat_map(|u| bytes(u, enc)).cmp(units(b).flat_map(|u| bytes(u, enc)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All orders of three of the units that are treated differently.
+    #[test]
+    fn texts_become_what_their_characters_become() {
+        let kinds = [
+            0, 0x61, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xd800, 0xdbff, 0xdc00, 0xdfff, 0xe000, 0xfffd,
+            0xfffe, 0xffff,
+        ];
+        for enc in [Encoding::Utf16le, Encoding::Utf16be] {
+            for n in 0..kinds.len().pow(3) {
+                let three = [n % 15, n / 15 % 15, n / 225].map(|k| kinds[k]);
+                let wide: Vec<u8> = three.into_iter().flat_map(|u| bytes(u, enc)).collect();
+                let mut want = Vec::new();
+                for c in char::decode_utf16(three) {
+                    utf8::push(
+                        &mut want,
+                        c.map_or_else(|lone| lone.unpaired_surrogate() as u32, |c| c as u32),
+                    );
+                }
+                let narrow = decode(&wide, enc).unwrap();
+                assert_eq!(&narrow[..], &want[..], "{three:x?}");
+                assert_eq!(encode(&narrow, enc), wide, "{three:x?}");
+                let plainly: Vec<u8> = units(&narrow).flat_map(|u| bytes(u, enc)).collect();
+                assert_eq!(plainly, wide, "{three:x?}");
+                let long = [&encode(b"eight of ascii, and so on", enc)[..], &wide].concat();
+                assert_eq!(
+                    &decode(&long, enc).unwrap()[..],
+                    [b"eight of ascii, and so on", &want[..]].concat()
+                );
+            }
+        }
+        // An odd last byte is dropped; half a character in UTF-8 counts as one.
+        assert_eq!(&decode(b"a\0b", Encoding::Utf16le).unwrap()[..], b"a");
+        assert_eq!(encode(b"a\xe2b\x80", Encoding::Utf16be), b"\0a\xff\xfd\0b\0\x80");
+    }
 }

@@ -34,6 +34,11 @@ pub(crate) enum Truth {
         col: usize,
         asked: RefCell<Asked>,
     },
+    /// By the value of a column that has many, where it lies.
+    Value {
+        at: (usize, usize),
+        test: Test,
+    },
     /// Two columns of texts, by the places of their entries among all entries of both.
     Texts {
         op: CmpOp,
@@ -120,6 +125,15 @@ impl Truth {
             }
             return Ok(Truth::Few { table, col, holds: by_value(ex, table, col, n, s)? });
         }
+        if let Some(slot) = ex.only_slot()
+            && let at = s.places.at[slot]
+            && matches!(s.cols[at.0].kinds[at.1], Kind::Dict | Kind::Mixed)
+        {
+            let test = Test::of(ex, s.eval);
+            if test.is_known() {
+                return Ok(Truth::Value { at, test });
+            }
+        }
         if let Ex::Not(e) = ex
             && let Some(positive) = negated(e)
         {
@@ -152,7 +166,7 @@ impl Truth {
     pub fn is_pure(&self) -> bool {
         match self {
             Truth::And(a, b) | Truth::Or(a, b) => a.is_pure() && b.is_pure(),
-            Truth::Any(_) | Truth::Entry { .. } => false,
+            Truth::Any(_) | Truth::Entry { .. } | Truth::Value { .. } => false,
             _ => true,
         }
     }
@@ -190,6 +204,19 @@ impl Truth {
                         (code, dict.get(code as u32))
                     });
                     out.push(asked.holds(code, f, s.eval).unwrap_or_else(|e| {
+                        failed = Some(e);
+                        false
+                    }));
+                });
+                if let Some(e) = failed {
+                    return Err(e);
+                }
+            }
+            Truth::Value { at, test } => {
+                let mut failed = None;
+                b.each(at.0, at.1, |place| {
+                    let f = field(b, *at, place).0;
+                    out.push(test.holds(f, s.eval).unwrap_or_else(|e| {
                         failed = Some(e);
                         false
                     }));

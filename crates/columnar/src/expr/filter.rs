@@ -199,10 +199,10 @@ impl Pred {
             Pred::Never => 0.0,
             Pred::Range { .. } => 0.5,
             Pred::IntSet { .. } | Pred::DictSet { .. } | Pred::RealRange { .. } => 2.0,
-            Pred::Rows { .. } => 10.0,
+            Pred::Rows { truth, .. } if truth.is_pure() => 10.0,
             Pred::Value { test, .. } if test.is_comparison() => 8.0,
             Pred::Entry { asked, .. } if asked.borrow().is_comparison() => 8.0,
-            Pred::Value { .. } | Pred::Entry { .. } => 50.0,
+            Pred::Value { .. } | Pred::Entry { .. } | Pred::Rows { .. } => 50.0,
             Pred::Any(_) => 200.0,
         }
     }

@@ -215,12 +215,12 @@ impl<'a> Source<'a> {
                 continue;
             }
             let rank = |o: &(usize, f64, f64)| preds[o.0].cost() / (1.0001 - o.2 / o.1);
-            crate::sort::few(&mut order, |a, b| rank(a) > rank(b));
             let block = if preds.is_empty() { BATCH } else { BLOCK };
             let mut from = 0;
             while from < part.rows {
                 let span = from..(from + block.min(most)).min(part.rows);
                 most = (2 * most).min(BLOCK);
+                crate::sort::few(&mut order, |a, b| rank(a) > rank(b));
                 from = span.end;
                 seen += span.len();
                 sel.fill(span.len());

@@ -21,9 +21,9 @@ use crate::query::loops::SEEK;
 use crate::query::tables_of;
 use crate::query::{Cond, InFrom, NestedKind, Query};
 use crate::runtime::Runtime;
-use crate::store::chunk::{Chunk, Dict, Field};
+use crate::store::chunk::{Chunk, Data, Dict, Field};
 use crate::store::decode::{self, ColKey, Wanted};
-use crate::store::{FEW_LEAVES, Loaded, Part, Store, TableState};
+use crate::store::{FEW_LEAVES, Loaded, Part, Store, TableState, lock};
 use iolite_base::Result;
 use iolite_btree::{Btree, Cursor, TreeKind};
 use iolite_catalog::DEFAULT_ROWS;
@@ -58,6 +58,8 @@ const WALKED: f64 = 85.0;
 const BEGUN: f64 = 5_000.0;
 /// Leaves whose rows are looked at.
 const SAMPLED_LEAVES: usize = 24;
+/// Where a column has so many times the different values that are wanted, these are soon found.
+const MANY_OF: i64 = 4;
 /// What a query in a condition lets through.
 const BY_QUERY: f64 = 0.5;
 
@@ -112,6 +114,9 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
                 true => spec.table.rows.get() * if q.distinct.is_some() { ORDERED } else { EACH },
                 false => rows_known(&state) * EACH,
             };
+            if q.distinct.is_some() && !q.in_order {
+                e.look += rows_known(&state) * SORTED;
+            }
         }
         e.decode += decoding(q, t, &keys, (&store, &bt, &state))?;
     }
@@ -422,9 +427,50 @@ fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool
     Ok(last * WALKED < rows * SORTED)
 }
 
-/// Whether the arm, named `name`, is to be left to rows this time.
-pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
-    if q.loops.streams && q.limited && q.order.is_empty() {
+/// Whether loops are likely to have found the few different rows that are wanted before columns have been looked at: they need not be
+/// joined as a whole, or sorted as the loops would bring them.
+fn finds_few_soon(q: &Query, rt: &dyn Runtime, wanted: i64, name: u64) -> Result<bool> {
+    let whole = q.tables.len() > 1 || !q.in_order;
+    if q.distinct.is_none() || !q.limited || !q.order.is_empty() || !whole {
+        return Ok(false);
+    }
+    let db = q.tables.iter().find(|t| t.query.is_none()).map(|t| t.db);
+    let Some(db) = db.filter(|_| q.in_order) else { return Ok(!q.in_order) };
+    Ok(rt.store(db)?.is_new(name) || has_many(q, rt, MANY_OF * wanted.max(1))?)
+}
+
+/// Whether a column of the result is known to have so many different values.
+fn has_many(q: &Query, rt: &dyn Runtime, most: i64) -> Result<bool> {
+    for e in &q.result {
+        let Ex::Slot(slot) = e else { continue };
+        let (spec, key) = (&q.tables[q.slots[*slot].table], q.slots[*slot].key());
+        if spec.query.is_some() {
+            continue;
+        }
+        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        let Some(first) = state.segments.first() else { continue };
+        let entries = lock(&state.columns.dicts).get(&key).map(|d| d.len() as i64).filter(|n| *n > 0);
+        let many = match (entries, lock(&first.chunks).get(&key)) {
+            (Some(n), _) => n >= most,
+            (None, Some(c)) => matches!(c.data, Data::Real { .. }) || c.max.saturating_sub(c.min) >= most,
+            (None, None) => false,
+        };
+        if many {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the arm, named `name`, of which so many rows are wanted (all, if negative), is to be left to rows this time.
+pub(crate) fn better_in_rows(
+    q: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+    wanted: i64,
+    name: u64,
+) -> Result<bool> {
+    if q.loops.streams && q.limited && q.order.is_empty() || finds_few_soon(q, rt, wanted, name)? {
         return Ok(true);
     }
     if let [table] = &q.tables[..]
@@ -438,7 +484,7 @@ pub(crate) fn better_in_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name
         // All that is done with rows that have to be sorted is to add them up.
         let adds = q.grouping == Grouping::All && from.limit.is_none();
         for arm in &from.arms {
-            let rows = better_in_rows(arm, rt, params, name)? || adds && sorts_all(arm);
+            let rows = better_in_rows(arm, rt, params, -1, name)? || adds && sorts_all(arm);
             let little = rows && from.arms.len() > 1 && is_small(arm, rt)?;
             if rows && !little {
                 return Ok(true);

@@ -244,14 +244,14 @@ impl Run<'_> {
                 phases.excluded += 1;
                 continue;
             }
-            let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
-            sort::few(&mut steps, |a, b| rank(a) > rank(b));
             // What all pass needs no filtering at length.
             let block = if steps.is_empty() { BATCH } else { BLOCK };
             let mut from = 0;
             while from < part.rows {
                 let span = from..(from + block.min(most)).min(part.rows);
                 most = (2 * most).min(BLOCK);
+                let rank = |s: &Step| s.cost / (1.0001 - s.passed / s.seen);
+                sort::few(&mut steps, |a, b| rank(a) > rank(b));
                 let block = block.min(most);
                 let following = match (span.end < part.rows, upcoming) {
                     (true, _) => Some((part, span.end..(span.end + block).min(part.rows))),

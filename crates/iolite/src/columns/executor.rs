@@ -6,12 +6,13 @@ use crate::column_store::At;
 use crate::connection::{Connection, Inner};
 use crate::settings::Analytics;
 use iolite_base::{Code, Encoding, Few, Result};
+use iolite_btree::Btree;
 use iolite_columnar::{Answer, Compiled, Profile};
 use iolite_ext::{RowSource, SourceFactory};
 use iolite_plan::StatementPlan;
 use iolite_plan::bound::SourceKind;
 use iolite_plan::executor::{Block, Estimate, Executor, Offer, few_entries};
-use iolite_plan::plan::{CorePlan, SourceRun};
+use iolite_plan::plan::{CorePlan, Grouping, SourceRun};
 use iolite_plan::print::source_name;
 use iolite_value::Value;
 use std::cell::RefCell;
@@ -117,7 +118,7 @@ impl Executor for Columns<'_> {
         }
         let params = compiled.params().to_vec();
         let lines = if self.explained { lines(block, &compiled) } else { Vec::new() };
-        let source = source(self.conn, compiled, self.force, block.number);
+        let source = source(self.conn, compiled, self.force, block);
         let few = if self.force { None } else { few_entries(block.core) };
         Ok(Offer::Run(SourceRun { source, params, lines, number: block.number, few }))
     }
@@ -148,9 +149,18 @@ fn lines(block: &Block<'_>, compiled: &Compiled) -> Vec<String> {
     out
 }
 
-/// What opens a run in columns: the `number`th of its statement.
-fn source(conn: &Rc<Inner>, compiled: Compiled, force: bool, number: u32) -> SourceFactory {
+/// Whether the loops of a block would still read its tables when their first row is out.
+fn reads_on(block: &Block<'_>) -> bool {
+    let core = block.core;
+    (block.order.is_empty() || core.delivered > 0)
+        && core.window.is_none()
+        && matches!(core.grouping, Grouping::None | Grouping::Ordered)
+}
+
+/// What opens a run of a block in columns.
+fn source(conn: &Rc<Inner>, compiled: Compiled, force: bool, block: &Block<'_>) -> SourceFactory {
     let conn = Rc::downgrade(conn);
+    let (number, reads_on) = (block.number, reads_on(block));
     let tables: Vec<At> = compiled.tables().into_iter().map(|(db, root, _)| (db, root)).collect();
     SourceFactory(Rc::new(move |host, given| {
         let Some(conn) = conn.upgrade() else { return Err(Code::Misuse.into()) };
@@ -178,18 +188,29 @@ fn source(conn: &Rc<Inner>, compiled: Compiled, force: bool, number: u32) -> Sou
         if let (Some(p), Some(lines)) = (profile, &mut *conn.profile.borrow_mut()) {
             lines.extend(p.into_lines().into_iter().map(|l| (number, l)));
         }
-        Ok(rows.map(|rows| {
-            conn.column_runs.set(conn.column_runs.get() + 1);
-            Box::new(Rows(rows)) as Box<dyn RowSource>
-        }))
+        let Some(answer) = rows else { return Ok(None) };
+        conn.column_runs.set(conn.column_runs.get() + 1);
+        let read = match tables.first() {
+            Some((db, _)) if reads_on => Some(conn.btree_of(*db)?),
+            _ => None,
+        };
+        let read = read.map(|tree| (tree.cuts(), tree));
+        Ok(Some(Box::new(Rows { answer, read }) as Box<dyn RowSource>))
     }))
 }
 
 /// Computed rows.
-struct Rows(Answer);
+struct Rows {
+    answer: Answer,
+    /// Where the loops would still read: cursors of this tree stop as soon as it cuts them, and so do the rows.
+    read: Option<(u32, Btree)>,
+}
 
 impl RowSource for Rows {
     fn next(&mut self, out: &mut [Value]) -> Result<bool> {
-        self.0.next(out)
+        if self.read.as_ref().is_some_and(|(cuts, tree)| *cuts != tree.cuts()) {
+            return Err(Code::AbortRollback.into());
+        }
+        self.answer.next(out)
     }
 }

@@ -96,8 +96,11 @@ fn busy_timeout(c: &Call<'_>) -> Result<Rows> {
     int(c.inner().settings.busy_timeout() as i64)
 }
 
+/// Functions stay as they are while another statement runs, which may call them; SQLite does not say so either.
 fn case_sensitive_like(c: &Call<'_>) -> Result<Rows> {
-    if let Some(v) = c.value {
+    if let Some(v) = c.value
+        && c.inner().txn.running() <= 1
+    {
         let on = truth(v);
         iolite_func::set_case_sensitive_like(Rc::make_mut(&mut c.inner().registry.borrow_mut()), on);
         c.inner().expire_statements();
