@@ -81,6 +81,8 @@ pub struct Tree {
     pub armed: StdCell<u32>,
     /// The last entry inserted came behind all others: the next one may, too.
     pub appended: StdCell<bool>,
+    /// How well the first seeks of cursors that took a parked path over have ended on its leaf: not at all if negative.
+    pub near: StdCell<i8>,
     /// Where the last cursor that was let go of stood: the next one on this tree begins there.
     pub parked: RefCell<Parked>,
     /// It stands in the list of trees that may have a parked path.
