@@ -443,9 +443,9 @@ fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool
 }
 
 /// Whether loops are likely to have found the few different rows that are wanted before columns have been looked at: they need not be
-/// joined as a whole, or sorted as the loops would bring them.
+/// joined as a whole, sorted as the loops would bring them, or numbered.
 fn finds_few_soon(q: &Query, rt: &dyn Runtime, wanted: i64, name: u64) -> Result<bool> {
-    let whole = q.tables.len() > 1 || !q.in_order;
+    let whole = q.tables.len() > 1 || !q.in_order || q.conds.is_empty();
     if q.distinct.is_none() || !q.limited || !q.order.is_empty() || !whole {
         return Ok(false);
     }
