@@ -588,6 +588,22 @@ impl Cursor {
         Ok(cells)
     }
 
+    /// Passes over entries of the present leaf without looking at them, `most` at most, so that the cursor stands on the last of them; how
+    /// many there were. `back`: those before, instead of those behind.
+    pub fn pass(&mut self, most: u32, back: bool) -> Result<u32> {
+        if !self.is_settled() {
+            return Ok(0);
+        }
+        let Some(n) = self.path.last_mut() else { return Ok(0) };
+        let passed = most.min(if back { n.idx } else { n.ncell.saturating_sub(n.idx + 1) });
+        if !n.leaf || passed == 0 {
+            return Ok(0);
+        }
+        n.idx = if back { n.idx - passed } else { n.idx + passed };
+        self.read_cell()?;
+        Ok(passed)
+    }
+
     /// Leaves are gone through in order: the one that was left, and the child to come.
     fn goes_on(&mut self, left: Pgno, back: bool) {
         if let Some(n) = self.path.last()

@@ -172,6 +172,11 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
+                Opcode::PassRows => {
+                    if ops::row::pass_rows(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::DecrJumpZero => {
                     if let Value::Int(v) = &mut self.f.regs[i.p1 as usize] {
                         *v = v.saturating_sub(1);

@@ -185,6 +185,27 @@ pub(crate) fn leaf_rows(vm: &mut Vm, insns: &[Insn], last: usize, most: u32) -> 
     Ok((pc, rows))
 }
 
+/// Passes over the row of a cursor and those that follow it on its leaf, as many as a register says, and subtracts them. `false`: it says none.
+pub(crate) fn pass_rows(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let frame = &mut vm.f;
+    let Value::Int(left) = &mut frame.regs[i.p3 as usize] else { return Ok(false) };
+    if *left <= 0 {
+        return Ok(false);
+    }
+    *left -= 1;
+    if let Some(VCursor::Tree(t)) = &mut frame.cursors[i.p1 as usize]
+        && t.is_on_row()
+    {
+        let passed = t.cur.pass(u32::try_from(*left).unwrap_or(u32::MAX), i.p5 != 0)?;
+        if passed > 0 {
+            t.moved(true);
+            *left -= i64::from(passed);
+            vm.counters.fullscan_steps += if t.whole { u64::from(passed) } else { 0 };
+        }
+    }
+    Ok(true)
+}
+
 /// A record that ends before the column: the column's default.
 #[cold]
 fn missing(i: &Insn) -> Value {
