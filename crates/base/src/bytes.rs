@@ -328,7 +328,13 @@ impl Buf {
     /// The buffer, if it is worth keeping for another content: nobody else holds it, and it is no page and not large.
     #[inline]
     pub fn spare(self) -> Option<Buf> {
-        (self.refs() == 1 && self.h().page.is_none() && self.capacity() <= 4096).then_some(self)
+        self.is_spare().then_some(self)
+    }
+
+    #[inline(always)]
+    fn is_spare(&self) -> bool {
+        let h = self.h();
+        h.refs.get() == 1 && h.page.is_none() && h.cap <= 4096
     }
 
     /// Appends `bytes`. The buffer must be unshared, of values, and have room; else `false` and no change.
@@ -429,6 +435,25 @@ impl Bytes {
     #[inline]
     pub fn copy_of(bytes: &[u8]) -> Result<Bytes> {
         Ok(Buf::copy_of(bytes)?.into_bytes())
+    }
+
+    /// Becomes a copy of `bytes` in the memory that it has, if that is worth keeping ([`Buf::spare`]) and large enough; else `false`,
+    /// and no change.
+    #[inline]
+    pub fn refill(&mut self, bytes: &[u8]) -> bool {
+        if !self.buf.is_spare() || self.buf.capacity() < bytes.len() {
+            return false;
+        }
+        // SAFETY: sole holder of at least so many bytes; `bytes` cannot lie among them, since a reference to them would
+        // need this value, which is borrowed to be changed.
+        unsafe {
+            let h = self.buf.0.as_mut();
+            h.written = h.written.max(h.len);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), h.data, bytes.len());
+            h.len = bytes.len() as u32;
+        }
+        (self.off, self.len) = (0, bytes.len() as u32);
+        true
     }
 
     /// A part of this run. Panics if it does not lie inside.

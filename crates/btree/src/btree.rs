@@ -105,6 +105,7 @@ impl Shared {
                     slots: RefCell::new(Vec::<Slot>::new()),
                     armed: Cell::new(0),
                     appended: Cell::new(false),
+                    near: Cell::new(0),
                     parked: RefCell::new(Parked::default()),
                     listed: Cell::new(false),
                 })

@@ -81,6 +81,8 @@ pub struct Tree {
     pub armed: StdCell<u32>,
     /// The last entry inserted came behind all others: the next one may, too.
     pub appended: StdCell<bool>,
+    /// How well the first seeks of cursors that took a parked path over have ended on its leaf: not at all if negative.
+    pub near: StdCell<i8>,
     /// Where the last cursor that was let go of stood: the next one on this tree begins there.
     pub parked: RefCell<Parked>,
     /// It stands in the list of trees that may have a parked path.
@@ -584,6 +586,22 @@ impl Cursor {
             self.read_cell()?;
         }
         Ok(cells)
+    }
+
+    /// Passes over entries of the present leaf without looking at them, `most` at most, so that the cursor stands on the last of them; how
+    /// many there were. `back`: those before, instead of those behind.
+    pub fn pass(&mut self, most: u32, back: bool) -> Result<u32> {
+        if !self.is_settled() {
+            return Ok(0);
+        }
+        let Some(n) = self.path.last_mut() else { return Ok(0) };
+        let passed = most.min(if back { n.idx } else { n.ncell.saturating_sub(n.idx + 1) });
+        if !n.leaf || passed == 0 {
+            return Ok(0);
+        }
+        n.idx = if back { n.idx - passed } else { n.idx + passed };
+        self.read_cell()?;
+        Ok(passed)
     }
 
     /// Leaves are gone through in order: the one that was left, and the child to come.

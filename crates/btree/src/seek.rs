@@ -35,7 +35,7 @@ impl Cursor {
                 }
             }
         }
-        if self.near >= 0
+        if self.tries_leaf()
             && let Some(found) = self.seek_rowid_near(rowid)?
         {
             return Ok(Some(found));
@@ -66,11 +66,20 @@ impl Cursor {
         self.path.last().filter(|n| fits && n.leaf && n.ncell > 1)
     }
 
+    /// Whether the leaf at hand is worth a look: whether it mostly was, of late. Where another cursor left its path, that is asked of the
+    /// tree: the statements on it may be far apart, and the places of one of them close to each other.
+    #[inline(always)]
+    fn tries_leaf(&self) -> bool {
+        self.near >= 0 && (!self.taken_over || self.tree.near.get() >= 0)
+    }
+
     /// It was the right one.
     #[inline]
     fn stays(&mut self) {
+        if std::mem::take(&mut self.taken_over) {
+            self.tree.near.set((self.tree.near.get() + 1).min(NEAREST));
+        }
         self.near = (self.near + 1).min(NEAREST);
-        self.taken_over = false;
         self.disarm();
         self.skip = 0;
         self.pos = Pos::Invalid;
@@ -80,8 +89,9 @@ impl Cursor {
     /// UPDATE puts in mostly belongs where the one was that it took away.
     #[inline]
     fn strays(&mut self) {
-        if !std::mem::take(&mut self.taken_over) {
-            self.near -= 1;
+        match std::mem::take(&mut self.taken_over) {
+            true => self.tree.near.set(self.tree.near.get() - 1),
+            false => self.near -= 1,
         }
     }
 
@@ -94,8 +104,14 @@ impl Cursor {
     /// Where the leaf was not looked at, and would have been the right one, the next one is looked at again.
     #[inline(always)]
     fn learn(&mut self, before: Pgno) {
-        self.taken_over = false;
-        if self.near == -1 && self.top() == before {
+        let first = std::mem::take(&mut self.taken_over);
+        if self.near != -1 && !first || self.top() != before {
+            return;
+        }
+        if first && self.tree.near.get() < 0 {
+            self.tree.near.set(0);
+        }
+        if self.near == -1 {
             self.near = 0;
         }
     }
@@ -163,7 +179,7 @@ impl Cursor {
             }
             self.tree.appended.set(false);
         }
-        if self.near >= 0
+        if self.tries_leaf()
             && let Some(found) = self.seek_key_near(cmp)?
         {
             return Ok(Some(found));

@@ -101,6 +101,7 @@ opcodes! {
     If jump "Jumps to p2 if r[p1] is true; if it is NULL, jumps if p3 is not 0.";
     IfNot jump "Jumps to p2 if r[p1] is false; if it is NULL, jumps if p3 is not 0.";
     IfPos jump "If the integer r[p1] is positive, subtracts p3 and jumps to p2.";
+    PassRows jump "If the integer r[p3] is positive, passes over as many rows of cursor p1, of its present leaf at most, subtracts them and jumps to p2, where the next row is; with p5 backwards.";
     DecrJumpZero jump "Subtracts 1 from the integer r[p1] and jumps to p2 if the result is 0.";
     IsNull jump "Jumps to p2 if r[p1] is NULL.";
     NotNull jump "Jumps to p2 if r[p1] is not NULL.";

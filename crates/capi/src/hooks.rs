@@ -133,7 +133,13 @@ pub(crate) fn closing(d: &Db, db: *mut Db) {
 }
 
 /// Behind each statement: tells the WAL hook of commits that have grown logs, and answers what it answers.
+#[inline(always)]
 pub(crate) fn after_statement(d: &Db, db: *mut Db) -> c_int {
+    if d.hooks.wal_told.borrow().is_empty() { OK } else { tell_of_commits(d, db) }
+}
+
+#[inline(never)]
+fn tell_of_commits(d: &Db, db: *mut Db) -> c_int {
     let told = match d.conn() {
         Some(c) if c.is_autocommit() => d.hooks.wal_told.take(),
         _ => return OK,

@@ -116,9 +116,17 @@ impl Body {
         }
     }
 
-    /// Forgets the row that was there.
+    /// Forgets the row that was there. Of most statements nobody has looked at one.
+    #[inline(always)]
     fn leave_row(&self) {
         self.has_row.set(false);
+        if !self.columns.borrow().is_empty() {
+            self.forget_columns();
+        }
+    }
+
+    #[inline(never)]
+    fn forget_columns(&self) {
         for c in self.columns.borrow_mut().iter_mut().filter(|c| c.used) {
             c.buffers.clear();
             c.value = None;
@@ -264,11 +272,18 @@ pub(crate) unsafe fn any_busy(d: &Db) -> bool {
     d.statements.borrow().iter().any(|s| Stmt::is_busy(*s))
 }
 
+/// Lets go of bound pointers: of one parameter's or of all. Most statements have none.
+#[inline(always)]
 pub(crate) unsafe fn clear_pointers(st: &Body, only: Option<usize>) {
-    let mut list = st.pointers.borrow_mut();
-    if list.is_empty() {
-        return;
+    if !st.pointers.borrow().is_empty() {
+        release_pointers(st, only);
     }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn release_pointers(st: &Body, only: Option<usize>) {
+    let mut list = st.pointers.borrow_mut();
     let (gone, kept) = std::mem::take(&mut *list).into_iter().partition(|e| only.is_none_or(|i| i == e.0));
     *list = kept;
     drop(list);

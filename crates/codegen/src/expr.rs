@@ -122,7 +122,7 @@ impl Codegen<'_> {
         if let Expr::Plus(inner) | Expr::Collate(inner, _) = e {
             return self.expr_to(inner, target);
         }
-        if hoistable(e) && !matches!(e, Expr::Const(_) | Expr::Param(_)) {
+        if hoistable(e) && !matches!(e, Expr::Const(_) | Expr::Param(_) | Expr::TriggerColumn(..)) {
             let reg = self.constant(e);
             self.copy(reg, target);
             return Ok(());
@@ -701,7 +701,8 @@ fn is_virtual_generated(c: &Column) -> bool {
 /// Whether the expression is a constant that the prologue may compute: it cannot fail and costs little.
 fn hoistable(e: &Expr) -> bool {
     match e {
-        Expr::Const(_) | Expr::Param(_) => true,
+        // The rows of a trigger stay what they are while its program runs.
+        Expr::Const(_) | Expr::Param(_) | Expr::TriggerColumn(..) => true,
         Expr::Binary(_, a, b) => hoistable(a) && hoistable(b),
         Expr::Neg(a)
         | Expr::BitNot(a)

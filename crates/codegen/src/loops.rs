@@ -154,6 +154,25 @@ pub(crate) enum Step {
     },
 }
 
+impl Loops {
+    /// The cursor of the only loop, if each of its rows comes through and the next one is that of the next entry; and whether it goes
+    /// backwards.
+    pub fn passable(&self, levels: &[Level]) -> Option<(i32, bool)> {
+        let ([l], [o]) = (levels, &self.levels[..]) else { return None };
+        let inner =
+            l.filter.is_empty() && l.on.is_empty() && matches!(l.source.kind, SourceKind::Table { .. });
+        let plain = o.ins.is_empty() && o.passes == 0 && o.done.is_none() && o.or_body.is_none();
+        match (&l.access, &o.step) {
+            (Access::Index(a), _) if a.nulls_apart => None,
+            (
+                Access::Scan { .. } | Access::IndexScan { .. } | Access::RowidRange { .. } | Access::Index(_),
+                Step::Next { op: op @ (Opcode::Next | Opcode::Prev), cursor, .. },
+            ) if inner && plain => Some((*cursor, *op == Opcode::Prev)),
+            _ => None,
+        }
+    }
+}
+
 impl Codegen<'_> {
     /// Opens all loops of an arm; conditions that need no table are tested first.
     pub fn open_loops(&mut self, c: &CorePlan) -> Result<Loops> {

@@ -32,6 +32,9 @@ pub(crate) struct Sink<'p> {
     /// Behind everything: where to go when enough rows have come out.
     end: Label,
     first: i32,
+    /// The cursor of the only loop, of which each row is one of the result, and whether it goes backwards: rows that OFFSET skips are passed
+    /// over.
+    of_each: Option<(i32, bool)>,
 }
 
 /// How a sink knows a result that it has seen.
@@ -182,6 +185,7 @@ impl Codegen<'_> {
                 }
                 let mut loops = self.open_loops(c)?;
                 let next = self.innermost_next(&loops);
+                sink.of_each = loops.passable(&c.levels);
                 self.sink_row(&mut sink, next)?;
                 self.close_loops(&mut loops)?;
             }
@@ -289,7 +293,7 @@ impl Codegen<'_> {
             });
             Some(Sorter { cursor, fields, extra, blocks })
         };
-        Ok(Sink { result, order, sorter, distinct, limits, dest, end, first })
+        Ok(Sink { result, order, sorter, distinct, limits, dest, end, first, of_each: None })
     }
 
     /// The key description of an ORDER BY.
@@ -319,7 +323,13 @@ impl Codegen<'_> {
         let result = s.result;
         if s.sorter.is_none() && s.distinct.is_none() && s.limits.offset.is_some() {
             // A skipped row is not computed.
-            self.skip_offset(s, next);
+            match (s.limits.offset, s.of_each) {
+                (Some(off), Some((cursor, back))) => {
+                    self.b.jump(Opcode::PassRows, cursor, next, off);
+                    self.b.p5(back as u16);
+                }
+                _ => self.skip_offset(s, next),
+            }
         }
         let computed = !matches!(s.dest, Dest::Exists { .. }) || s.distinct.is_some() || s.sorter.is_some();
         let all = s.sorter.is_none() || s.distinct.is_some();

@@ -2,7 +2,7 @@
 //! into containers, and in whether `value` shows containers as text or as JSONB.
 
 use crate::rows::{arguments, take_arguments};
-use iolite_base::Result;
+use iolite_base::{Bytes, Result};
 use iolite_ext::{
     Declared, FilterArgs, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor, VirtualTable,
 };
@@ -64,7 +64,7 @@ struct Container {
     /// How many were taken.
     taken: i64,
     id: i64,
-    full_key: Rc<[u8]>,
+    full_key: Bytes,
 }
 
 /// The present row.
@@ -77,9 +77,9 @@ struct Row {
 /// Where a row's element is. Keys and paths are made when they are asked for.
 enum Place {
     /// Below the container of this path, under a label or at an index.
-    Below(Rc<[u8]>, Option<JsonElement>, i64),
+    Below(Bytes, Option<JsonElement>, i64),
     /// At the end of this path, whose last step begins at this byte, with its label, if it has one.
-    Root(Rc<[u8]>, usize, Option<JsonElement>),
+    Root(Bytes, usize, Option<JsonElement>),
 }
 
 struct Cursor {
@@ -163,7 +163,7 @@ impl Place {
         }
     }
 
-    fn full_key(&self, json: &Json) -> Rc<[u8]> {
+    fn full_key(&self, json: &Json) -> Result<Bytes> {
         match self {
             Place::Below(path, label, index) => {
                 let mut out = path.to_vec();
@@ -171,16 +171,16 @@ impl Place {
                     Some(l) => push_label(&mut out, json.written(*l)),
                     None => out.extend_from_slice(format!("[{index}]").as_bytes()),
                 }
-                out.into()
+                Bytes::copy_of(&out)
             }
-            Place::Root(path, ..) => path.clone(),
+            Place::Root(path, ..) => Ok(path.clone()),
         }
     }
 }
 
 impl Cursor {
     /// Goes into a container; its elements come next.
-    fn enter(&mut self, e: JsonElement, id: i64, full_key: Rc<[u8]>) {
+    fn enter(&mut self, e: JsonElement, id: i64, full_key: Bytes) {
         let Some(json) = &self.json else { return };
         let rest = json.children(e);
         self.open.push(Container { rest, taken: 0, id, full_key });
@@ -220,14 +220,18 @@ impl VirtualCursor for Cursor {
         let [json, root] = arguments::<2>(index_num, args);
         self.open.clear();
         (self.now, self.json, self.row) = (None, None, 0);
-        self.given = [json.cloned().unwrap_or(Value::Null), root.cloned().unwrap_or(Value::text("$")?)];
+        let whole = match root {
+            Some(root) => root.clone(),
+            None => Value::text("$")?,
+        };
+        self.given = [json.cloned().unwrap_or(Value::Null), whole];
         let Some(parsed) = Json::of(&self.given[0])? else { return Ok(()) };
         let element = match root {
             Some(path) => parsed.find(path)?,
             None => Some((None, parsed.root()?)),
         };
         let Some((label, element)) = element else { return Ok(()) };
-        let full_key: Rc<[u8]> = (*self.given[1].text_bytes()?).into();
+        let full_key = self.given[1].text_bytes()?;
         let (container, id) = (parsed.is_container(element), parsed.id(element) as i64);
         self.json = Some(parsed);
         if container && !self.table.deep {
@@ -245,7 +249,7 @@ impl VirtualCursor for Cursor {
         if let (true, Some(row), Some(json)) = (self.table.deep, &self.now, &self.json)
             && json.is_container(row.element)
         {
-            let (element, full_key) = (row.element, row.place.full_key(json));
+            let (element, full_key) = (row.element, row.place.full_key(json)?);
             let id = row.place.id(json, element);
             self.enter(element, id, full_key);
         }
@@ -265,7 +269,7 @@ impl VirtualCursor for Cursor {
             3 => json.atom(row.element)?,
             4 => Value::Int(row.place.id(json, row.element)),
             5 => row.parent.map_or(Value::Null, Value::Int),
-            6 => Value::text(row.place.full_key(json))?,
+            6 => Value::Text(row.place.full_key(json)?, 0),
             7 => Value::text(row.place.path())?,
             n => self.given[n - JSON].clone(),
         })

@@ -87,12 +87,24 @@ impl Value {
     /// Makes this value a text, copied into the memory that it has, if nobody else holds it and it is not large.
     #[inline]
     pub fn set_text(&mut self, s: &[u8]) -> Result<()> {
+        if let Value::Text(b, subtype) = self
+            && b.refill(s)
+        {
+            *subtype = 0;
+            return Ok(());
+        }
         *self = Value::Text(self.own_copy(s)?, 0);
         Ok(())
     }
 
     /// As [`Value::set_text`], for a blob.
     pub fn set_blob(&mut self, b: &[u8]) -> Result<()> {
+        if let Value::Blob(own, subtype) = self
+            && own.refill(b)
+        {
+            *subtype = 0;
+            return Ok(());
+        }
         *self = Value::Blob(self.own_copy(b)?, 0);
         Ok(())
     }

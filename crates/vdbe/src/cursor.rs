@@ -273,6 +273,12 @@ pub(crate) fn near_value(
             let Some(b) = page.get(off + at..).and_then(|b| b.first_chunk::<8>()) else { return false };
             *out = Value::real(f64::from_be_bytes(*b));
         }
+        12.. if copy && (t & 1 == 0 || enc == Encoding::Utf8) => {
+            let Some(bytes) = page.get(off + at..off + at + size) else { return false };
+            // Without memory for it, whoever reads it in another way says so.
+            let done = if t & 1 == 0 { out.set_blob(bytes) } else { out.set_text(bytes) };
+            return done.is_ok();
+        }
         12.. if !copy && t & 1 == 0 => *out = Value::Blob(buf.slice(off + at, size), 0),
         12.. if !copy && enc == Encoding::Utf8 => *out = Value::Text(buf.slice(off + at, size), 0),
         _ => return false,
@@ -315,6 +321,12 @@ impl TreeCursor {
             c.cur.set_compare(Rc::new(move |a, b| iolite_value::compare::records(a, b, n, &info)));
         }
         c
+    }
+
+    /// It stands on a row that can be read as it is: nothing is to be found first.
+    #[inline(always)]
+    pub fn is_on_row(&self) -> bool {
+        !self.null_row && self.deferred.is_none() && !self.cur.is_stale()
     }
 
     /// The cursor has been moved.

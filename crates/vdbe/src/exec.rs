@@ -11,6 +11,7 @@ use iolite_base::{Code, Encoding, Error, Result};
 use iolite_bytecode::{Insn, Opcode, P4, p5};
 use iolite_value::arith::{self, Arith};
 use iolite_value::{Affinity, Collation, POINTER, Value, compare};
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// Interruption is asked for once in so many instructions, unless [`Vm::check_every`] says otherwise.
@@ -25,7 +26,7 @@ impl Vm {
         let from = self.f.pc;
         loop {
             let program = self.f.program.clone();
-            match self.run(env, &program.insns) {
+            match self.run(&Cell::new(env), &program.insns) {
                 Ok(Some(o)) => {
                     // Straight ways are counted at their end.
                     self.cpu += (self.f.pc.saturating_sub(from) + 1) as u32;
@@ -40,7 +41,7 @@ impl Vm {
                     if let Some(outermost) = self.callers.first() {
                         env.set_last_insert_rowid(outermost.last_rowid);
                         // What triggers changed is no change of the statement's own.
-                        self.changes = self.callers.get(1).unwrap_or(&self.f).changes;
+                        self.changes = self.callers.get(1).map_or(&self.f, |f| f).changes;
                     }
                     return Err(e);
                 }
@@ -58,6 +59,15 @@ impl Vm {
         self.f.regs[n as usize] = v;
     }
 
+    /// An integer mostly follows an integer, which nobody has to let go of.
+    #[inline(always)]
+    fn set_int(&mut self, n: i32, i: i64) {
+        match &mut self.f.regs[n as usize] {
+            Value::Int(before) => *before = i,
+            other => *other = Value::Int(i),
+        }
+    }
+
     #[inline(always)]
     fn copy(&mut self, from: i32, to: i32) {
         if from != to {
@@ -70,7 +80,12 @@ impl Vm {
         }
     }
 
-    fn run(&mut self, env: &dyn Env, insns: &[Insn]) -> Result<Option<Outcome>> {
+    /// Runs until a row is there, or a program was entered or left, or the end.
+    ///
+    /// What the instructions ask the connection for is reached through a cell: otherwise the compiler reads the addresses of all its
+    /// functions before the loop begins, a hundred instructions for each row that is answered and each short statement.
+    #[inline(never)]
+    fn run(&mut self, env: &Cell<&dyn Env>, insns: &[Insn]) -> Result<Option<Outcome>> {
         let mut pc = self.f.pc;
         loop {
             let i = &insns[pc];
@@ -115,7 +130,7 @@ impl Vm {
                 },
                 Opcode::Halt => {
                     self.f.pc = pc - 1;
-                    return self.halt(i, env);
+                    return self.halt(i, env.get());
                 }
                 Opcode::HaltIfNull => {
                     if self.reg(i.p3).is_null() {
@@ -154,6 +169,11 @@ impl Vm {
                         && *v > 0
                     {
                         *v -= i.p3 as i64;
+                        pc = i.p2 as usize;
+                    }
+                }
+                Opcode::PassRows => {
+                    if ops::row::pass_rows(self, i)? {
                         pc = i.p2 as usize;
                     }
                 }
@@ -205,8 +225,8 @@ impl Vm {
                 }
                 Opcode::Compare => self.compare_keys(i),
                 Opcode::Explain => {}
-                Opcode::Probe => self.probe(i, env),
-                Opcode::Integer => self.set(i.p2, Value::Int(i.p1 as i64)),
+                Opcode::Probe => self.probe(i, env.get()),
+                Opcode::Integer => self.set_int(i.p2, i.p1 as i64),
                 Opcode::Int64 => {
                     if let P4::Int(v) = i.p4 {
                         self.set(i.p2, Value::Int(v));
@@ -342,16 +362,16 @@ impl Vm {
                 }
                 Opcode::Function => {
                     self.f.pc = pc;
-                    ops::function::call(self, i, env)?;
+                    ops::function::call(self, i, env.get())?;
                 }
-                Opcode::AggStep => ops::aggregate::step(self, i, env)?,
-                Opcode::AggFinal => ops::aggregate::finish(self, i, env)?,
-                Opcode::OpenRead | Opcode::OpenWrite => ops::open::table(self, i, env)?,
-                Opcode::ReopenIdx => ops::open::reopen(self, i, env)?,
-                Opcode::OpenEphemeral | Opcode::OpenAutoindex => ops::open::ephemeral(self, i, env)?,
+                Opcode::AggStep => ops::aggregate::step(self, i, env.get())?,
+                Opcode::AggFinal => ops::aggregate::finish(self, i, env.get())?,
+                Opcode::OpenRead | Opcode::OpenWrite => ops::open::table(self, i, env.get())?,
+                Opcode::ReopenIdx => ops::open::reopen(self, i, env.get())?,
+                Opcode::OpenEphemeral | Opcode::OpenAutoindex => ops::open::ephemeral(self, i, env.get())?,
                 Opcode::OpenDup => ops::open::duplicate(self, i)?,
                 Opcode::OpenPseudo => ops::open::pseudo(self, i),
-                Opcode::SorterOpen => ops::sort::open(self, i, env),
+                Opcode::SorterOpen => ops::sort::open(self, i, env.get()),
                 Opcode::Close => self.f.cursors[i.p1 as usize] = None,
                 Opcode::NullRow => ops::row::null_row(self, i),
                 Opcode::IfNullRow => {
@@ -477,12 +497,18 @@ impl Vm {
                     };
                     self.set(i.p2, v);
                 }
-                Opcode::IdxInsert => ops::write::index_insert(self, i, env)?,
+                Opcode::IdxInsert => ops::write::index_insert(self, i, env.get())?,
                 Opcode::IdxDelete => ops::write::index_delete(self, i)?,
-                Opcode::Rowid => {
-                    let v = ops::row::rowid(self, i.p1)?;
-                    self.set(i.p2, v);
-                }
+                Opcode::Rowid => match &self.f.cursors[i.p1 as usize] {
+                    Some(VCursor::Tree(t)) if t.is_on_row() => {
+                        let id = t.cur.rowid();
+                        self.set_int(i.p2, id);
+                    }
+                    _ => {
+                        let v = ops::row::rowid(self, i.p1)?;
+                        self.set(i.p2, v);
+                    }
+                },
                 Opcode::Column => pc = ops::row::columns(self, insns, pc - 1)?,
                 Opcode::RowData => ops::row::data(self, i)?,
                 Opcode::MakeRecord => ops::row::make_record(self, i)?,
@@ -496,36 +522,36 @@ impl Vm {
                     let n = *self.sequence(i.p1);
                     self.set(i.p2, Value::Int(n));
                 }
-                Opcode::NewRowid => ops::write::new_rowid(self, i, env)?,
+                Opcode::NewRowid => ops::write::new_rowid(self, i, env.get())?,
                 Opcode::CursorLock => ops::write::lock(self, i)?,
                 Opcode::CursorUnlock => drop(self.locked.pop()),
-                Opcode::Insert => ops::write::insert(self, i, env)?,
-                Opcode::Delete => ops::write::delete(self, i, env)?,
+                Opcode::Insert => ops::write::insert(self, i, env.get())?,
+                Opcode::Delete => ops::write::delete(self, i, env.get())?,
                 Opcode::FkCount => {
                     let n = self.reg(i.p2).to_int() * i.p3 as i64;
                     if n == 0 {
-                    } else if env.defers_keys() {
-                        env.count_deferred(n, true);
+                    } else if env.get().defers_keys() {
+                        env.get().count_deferred(n, true);
                     } else if i.p1 == 1 {
-                        env.count_deferred(n, false);
+                        env.get().count_deferred(n, false);
                     } else {
                         self.violations += n;
                     }
                 }
                 Opcode::FkIfZero => {
-                    let deferred = i.p1 == 1 || i.p1 == 0 && env.defers_keys();
-                    if (if deferred { env.deferred() } else { self.violations }) == 0 {
+                    let deferred = i.p1 == 1 || i.p1 == 0 && env.get().defers_keys();
+                    if (if deferred { env.get().deferred() } else { self.violations }) == 0 {
                         pc = i.p2 as usize;
                     }
                 }
                 Opcode::FkIfDeferred => {
-                    if env.defers_keys() {
+                    if env.get().defers_keys() {
                         pc = i.p2 as usize;
                     }
                 }
                 Opcode::Trace => {
                     if let P4::Name(text) = &i.p4 {
-                        env.trace(text);
+                        env.get().trace(text);
                     }
                 }
                 Opcode::ChangeCount => self.set(i.p2, Value::Int(self.changes)),
@@ -533,7 +559,7 @@ impl Vm {
                     let more = self.total_changes - self.f.counted;
                     self.settled_changes += more;
                     self.f.counted = self.total_changes;
-                    env.settle_changes(self.changes, more);
+                    env.get().settle_changes(self.changes, more);
                     self.changes = 0;
                 }
                 Opcode::Count => {
@@ -553,7 +579,7 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
-                Opcode::SorterInsert => ops::sort::insert(self, i, env)?,
+                Opcode::SorterInsert => ops::sort::insert(self, i, env.get())?,
                 Opcode::SorterSort => {
                     self.counters.sorts += u64::from(i.p5 & p5::AUTO_INDEX == 0);
                     if !ops::sort::sort(self, i)? {
@@ -569,7 +595,7 @@ impl Vm {
                     }
                 }
                 Opcode::SorterFill => {
-                    if ops::sort::fill(self, i, env)? {
+                    if ops::sort::fill(self, i, env.get())? {
                         pc = i.p2 as usize;
                     }
                 }
@@ -586,7 +612,7 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
-                Opcode::HashStep => ops::hash::step(self, i, env)?,
+                Opcode::HashStep => ops::hash::step(self, i, env.get())?,
                 Opcode::HashStore => ops::hash::store(self, i)?,
                 Opcode::HashSort => {
                     self.counters.sorts += 1;
@@ -605,21 +631,21 @@ impl Vm {
                     let n = ops::hash::table(&mut self.f.cursors, i.p1)?.current;
                     self.set(i.p2, Value::Int(n as i64));
                 }
-                Opcode::HashSlot => ops::hash::slot(self, i, env)?,
+                Opcode::HashSlot => ops::hash::slot(self, i, env.get())?,
                 Opcode::FilterBegin => ops::filter::begin(self, i)?,
                 Opcode::FilterAdd => ops::filter::add(self, i),
                 Opcode::FilterOpen => ops::filter::open(self, i),
                 Opcode::FilterRowid => ops::filter::add_rowid(self, i)?,
                 Opcode::WindowOpen => ops::window::open(self, i)?,
-                Opcode::WindowRow => ops::window::add(self, i, env)?,
+                Opcode::WindowRow => ops::window::add(self, i, env.get())?,
                 Opcode::WindowOffsets => ops::window::offsets(self, i)?,
                 Opcode::WindowRun => {
-                    if !ops::window::run(self, i, env)? {
+                    if !ops::window::run(self, i, env.get())? {
                         pc = i.p2 as usize;
                     }
                 }
                 Opcode::WindowNext => {
-                    if !ops::window::next(self, i, env)? {
+                    if !ops::window::next(self, i, env.get())? {
                         pc = i.p2 as usize;
                     }
                 }
@@ -637,7 +663,7 @@ impl Vm {
                     }
                 }
                 Opcode::QueueOpen => ops::queue::open(self, i),
-                Opcode::QueueAdd => ops::queue::add(self, i, env)?,
+                Opcode::QueueAdd => ops::queue::add(self, i, env.get())?,
                 Opcode::QueueTake => {
                     if !ops::queue::take(self, i)? {
                         pc = i.p2 as usize;
@@ -645,7 +671,7 @@ impl Vm {
                 }
                 Opcode::SetOpen => ops::set::open(self, i)?,
                 Opcode::SetAdd => {
-                    if ops::set::add(self, i, env)? {
+                    if ops::set::add(self, i, env.get())? {
                         pc = i.p2 as usize;
                     }
                 }
@@ -695,8 +721,8 @@ impl Vm {
                     }
                     // Left at this instruction: RAISE(IGNORE) finds its jump target here.
                     self.f.pc = pc - 1;
-                    self.f.last_rowid = env.last_insert_rowid();
-                    self.f.reported = env.changes();
+                    self.f.last_rowid = env.get().last_insert_rowid();
+                    self.f.reported = env.get().changes();
                     self.call(sub, i.p1 as usize)?;
                     return Ok(None);
                 }
@@ -707,61 +733,61 @@ impl Vm {
                 }
                 Opcode::Transaction => {
                     let generation = if let P4::Int(g) = i.p4 { g as u64 } else { 0 };
-                    self.rowid_before = env.last_insert_rowid();
-                    env.begin(i.p1 as usize, i.p2, i.p3 as u32, generation)?;
+                    self.rowid_before = env.get().last_insert_rowid();
+                    env.get().begin(i.p1 as usize, i.p2, i.p3 as u32, generation)?;
                     // Empty where no cache is shared.
                     let own = self.f.program.locks.iter().filter(|l| l.db == i.p1 as usize);
-                    own.into_iter().try_for_each(|l| env.lock_table(l))?;
+                    own.into_iter().try_for_each(|l| env.get().lock_table(l))?;
                 }
                 Opcode::ReadCookie => {
-                    let v = env.btree(i.p1 as usize)?.meta(i.p3 as usize)?;
+                    let v = env.get().btree(i.p1 as usize)?.meta(i.p3 as usize)?;
                     self.set(i.p2, Value::Int(v as i64));
                 }
-                Opcode::SetCookie => env.set_meta(i.p1 as usize, i.p2 as usize, i.p3 as u32)?,
-                Opcode::CreateBtree => ops::schema::create(self, i, env)?,
-                Opcode::Destroy => ops::schema::destroy(self, i, env)?,
-                Opcode::Clear => ops::schema::clear(self, i, env)?,
+                Opcode::SetCookie => env.get().set_meta(i.p1 as usize, i.p2 as usize, i.p3 as u32)?,
+                Opcode::CreateBtree => ops::schema::create(self, i, env.get())?,
+                Opcode::Destroy => ops::schema::destroy(self, i, env.get())?,
+                Opcode::Clear => ops::schema::clear(self, i, env.get())?,
                 Opcode::ParseSchema => {
                     self.f.pc = pc;
                     let name = if let P4::Name(n) = &i.p4 { Some(&**n) } else { None };
-                    env.parse_schema(i.p1 as usize, name)?;
+                    env.get().parse_schema(i.p1 as usize, name)?;
                 }
                 Opcode::DropTable | Opcode::DropIndex | Opcode::DropTrigger => {
                     if let P4::Name(n) = &i.p4 {
                         match i.op {
-                            Opcode::DropTable => env.drop_table(i.p1 as usize, n),
-                            Opcode::DropIndex => env.drop_index(i.p1 as usize, n),
-                            _ => env.drop_trigger(i.p1 as usize, n),
+                            Opcode::DropTable => env.get().drop_table(i.p1 as usize, n),
+                            Opcode::DropIndex => env.get().drop_index(i.p1 as usize, n),
+                            _ => env.get().drop_trigger(i.p1 as usize, n),
                         }
                     }
                 }
                 Opcode::MoveRoot => {
                     let from = self.reg(i.p2).to_int() as u32;
-                    env.move_root(i.p1 as usize, from, i.p3 as u32)?;
+                    env.get().move_root(i.p1 as usize, from, i.p3 as u32)?;
                 }
                 Opcode::SqlExec => {
                     if let P4::Name(sql) = &i.p4 {
                         self.f.pc = pc;
-                        env.exec_nested(sql)?;
+                        env.get().exec_nested(sql)?;
                     }
                 }
                 Opcode::VBegin => {
                     if let P4::VirtualTable(t) = &i.p4 {
                         self.f.pc = pc;
-                        env.begin_virtual(t)?;
+                        env.get().begin_virtual(t)?;
                     }
                 }
                 Opcode::VUpdate => {
                     self.f.pc = pc;
-                    ops::virt::update(self, i, env)?;
+                    ops::virt::update(self, i, env.get())?;
                 }
                 Opcode::VList => ops::virt::list(self, i),
                 Opcode::VCreate | Opcode::VDestroy => {
                     if let P4::Name(n) = &i.p4 {
                         self.f.pc = pc;
                         match i.op {
-                            Opcode::VCreate => env.create_virtual(i.p1 as usize, n)?,
-                            _ => env.destroy_virtual(i.p1 as usize, n)?,
+                            Opcode::VCreate => env.get().create_virtual(i.p1 as usize, n)?,
+                            _ => env.get().destroy_virtual(i.p1 as usize, n)?,
                         }
                     }
                 }
@@ -783,7 +809,7 @@ impl Vm {
                     if let P4::Source(f) = &i.p4 {
                         self.f.pc = pc;
                         let given = &self.f.regs[i.p3 as usize..i.p3 as usize + i.p5 as usize];
-                        match (f.0)(env, given)? {
+                        match (f.0)(env.get(), given)? {
                             Some(s) => self.f.cursors[i.p1 as usize] = Some(VCursor::Source(s)),
                             None => pc = i.p2 as usize,
                         }
@@ -818,9 +844,9 @@ impl Vm {
     /// Counts the instructions between a jump back and where it goes, as if all of them had run; asks now and then whether
     /// to stop.
     #[inline(always)]
-    fn tick(&mut self, instructions: usize, env: &dyn Env) -> Result<()> {
+    fn tick(&mut self, instructions: usize, env: &Cell<&dyn Env>) -> Result<()> {
         self.cpu += instructions as u32;
-        if self.cpu >= self.ask_at { self.ask(env) } else { Ok(()) }
+        if self.cpu >= self.ask_at { self.ask(env.get()) } else { Ok(()) }
     }
 
     /// Asks whether to stop at the next jump back.
@@ -849,6 +875,18 @@ impl Vm {
 
     #[inline(always)]
     fn arith(&mut self, op: Arith, i: &Insn) -> Result<()> {
+        if let (Value::Int(a), Value::Int(b)) = (self.reg(i.p2), self.reg(i.p1)) {
+            let whole = match op {
+                Arith::Add => a.checked_add(*b),
+                Arith::Sub => a.checked_sub(*b),
+                Arith::Mul => a.checked_mul(*b),
+                _ => None,
+            };
+            if let Some(v) = whole {
+                self.set_int(i.p3, v);
+                return Ok(());
+            }
+        }
         self.binary(|a, b| arith::arith(op, a, b), i)
     }
 

@@ -90,7 +90,9 @@ pub(crate) struct RowSet {
 pub struct Vm {
     pub(crate) main: Rc<Program>,
     pub(crate) f: Frame,
-    pub(crate) callers: Vec<Frame>,
+    /// The programs that wait for the one that runs. (A frame is large: it is exchanged, and moved as little as can be.)
+    #[allow(clippy::vec_box)]
+    pub(crate) callers: Vec<Box<Frame>>,
     /// Parameter values, by number less one.
     pub params: Vec<Value>,
     pub(crate) result: (usize, usize),
@@ -255,7 +257,7 @@ impl Vm {
             return;
         }
         while let Some(f) = self.callers.pop() {
-            self.f = f;
+            self.f = *f;
         }
         self.kept.settle(&mut self.f);
         self.sequences.clear();
@@ -272,7 +274,7 @@ impl Vm {
 
     /// Closes the cursors on virtual tables: their code runs before the transaction ends.
     pub fn close_virtual(&mut self) {
-        let frames = std::iter::once(&mut self.f).chain(&mut self.callers);
+        let frames = std::iter::once(&mut self.f).chain(self.callers.iter_mut().map(|f| &mut **f));
         for c in frames.flat_map(|f| &mut f.cursors) {
             if matches!(c, Some(VCursor::Virtual { .. })) {
                 *c = None;
@@ -293,14 +295,17 @@ impl Vm {
             return Err(Error::sql("too many levels of trigger recursion"));
         }
         let mut f = match self.kept.frame(&program) {
-            Some(f) => Frame { last_rowid: 0, reported: 0, compare: Ordering::Equal, ..f },
-            None => Frame::new(program),
+            Some(mut f) => {
+                (f.last_rowid, f.reported, f.compare) = (0, 0, Ordering::Equal);
+                f
+            }
+            None => Box::new(Frame::new(program)),
         };
         f.params = params;
         f.changes = std::mem::take(&mut self.changes);
         (f.entered, f.counted) = (self.total_changes, self.total_changes);
-        let caller = std::mem::replace(&mut self.f, f);
-        self.callers.push(caller);
+        std::mem::swap(&mut self.f, &mut f);
+        self.callers.push(f);
         Ok(())
     }
 
@@ -316,8 +321,8 @@ impl Vm {
     /// Leaves the program of a trigger; `false` if none is running.
     pub(crate) fn leave(&mut self, env: &dyn crate::Env) -> bool {
         match self.callers.pop() {
-            Some(caller) => {
-                let inner = std::mem::replace(&mut self.f, caller);
+            Some(mut inner) => {
+                std::mem::swap(&mut self.f, &mut inner);
                 self.changes = inner.changes;
                 self.f.counted += self.total_changes - inner.entered;
                 env.set_last_insert_rowid(self.f.last_rowid);

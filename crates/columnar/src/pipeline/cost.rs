@@ -44,6 +44,9 @@ const SCANNED: f64 = 85.0;
 const READ: f64 = 1_500.0;
 /// For a row and a column of such a scan.
 const EACH: f64 = 1.5;
+/// For a row and a column beside an index's range, and for a text that is tested.
+const SCANNED_EACH: f64 = 0.5;
+const TESTED_TEXT: f64 = 4.0;
 /// For a row of which the different ones are wanted in the order of an index.
 const ORDERED: f64 = 140.0;
 /// For a row of which the columns of an index are brought into the index's order.
@@ -385,15 +388,27 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
     let bt = rt.btree(spec.db)?;
     let read = if leaves > bt.cache_pages() as f64 { rows.min(leaves) * READ } else { 0.0 };
     let all = rows_known(&state);
+    let look = all.max(leaves) * looked_at(q);
     if q.tables.len() > 1 {
         let (e, keep) = estimate(q, rt)?;
         let loops = q.loops.rest * rows / q.loops.first;
-        let columns = share * e.decode + e.build + all.max(leaves) * EACH * q.slots.len() as f64;
+        let columns = share * e.decode + e.build + look;
         return Ok(!keep || loops + read < columns + rows * GROUPED + BEGUN);
     }
     let keys: Vec<ColKey> = q.slots.iter().chain(&q.order_slots).map(|s| s.key()).collect();
     let decode = share * decoding(q, 0, &keys, (&store, &bt, &state))?;
-    Ok(rows * SEEK + read < decode + all.max(leaves) * EACH * keys.len() as f64 + rows * GROUPED)
+    Ok(rows * SEEK + read < decode + look + rows * GROUPED)
+}
+
+/// Nanoseconds for a row of the first table whose columns are there: each column in use, and conditions on texts.
+fn looked_at(q: &Query) -> f64 {
+    let texts: Vec<ColKey> = own_texts(q, 0).collect();
+    let on_text = |c: &&Cond| {
+        let slot = c.ex.only_slot().map(|s| &q.slots[s]);
+        slot.is_some_and(|s| s.table == 0 && texts.contains(&s.key()))
+    };
+    let columns = q.slots.iter().filter(|s| s.table == 0).count() + q.order_slots.len();
+    columns as f64 * SCANNED_EACH + q.conds.iter().filter(on_text).count() as f64 * TESTED_TEXT
 }
 
 /// Whether all tables of an arm are small.
@@ -428,9 +443,9 @@ fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool
 }
 
 /// Whether loops are likely to have found the few different rows that are wanted before columns have been looked at: they need not be
-/// joined as a whole, or sorted as the loops would bring them.
+/// joined as a whole, sorted as the loops would bring them, or numbered.
 fn finds_few_soon(q: &Query, rt: &dyn Runtime, wanted: i64, name: u64) -> Result<bool> {
-    let whole = q.tables.len() > 1 || !q.in_order;
+    let whole = q.tables.len() > 1 || !q.in_order || q.conds.is_empty();
     if q.distinct.is_none() || !q.limited || !q.order.is_empty() || !whole {
         return Ok(false);
     }

@@ -9,6 +9,7 @@ mod parse;
 mod path;
 mod recent;
 mod render;
+mod scratch;
 mod view;
 mod writer;
 
@@ -58,9 +59,10 @@ fn whole(blob: &[u8]) -> Result<Element> {
 
 /// A result as text with JSON's subtype.
 fn text_result(ctx: &Context<'_>, blob: &[u8], e: Element) -> Result<Value> {
-    let mut out = Vec::new();
-    render::text(&mut out, blob, e)?;
-    json_text(ctx, &out)
+    scratch::with(|out| {
+        render::text(out, blob, e)?;
+        json_text(ctx, out)
+    })
 }
 
 fn json_text(ctx: &Context<'_>, text: &[u8]) -> Result<Value> {
@@ -90,8 +92,11 @@ fn path_argument(v: &Value) -> Result<Option<Bytes>> {
     if v.is_null() {
         return Ok(None);
     }
-    let b = v.text_bytes()?;
-    let b = b.slice(0, utf8::to_nul(&b).len());
+    let mut b = v.text_bytes()?;
+    let n = utf8::to_nul(&b).len();
+    if n < b.len() {
+        b = b.slice(0, n);
+    }
     if b.first() != Some(&b'$') {
         return Err(bad_path(&b));
     }
@@ -208,15 +213,17 @@ fn jsonb(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn make_array(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value> {
-    let mut out = vec![b'['];
-    for (i, v) in args.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
+    scratch::with(|out| {
+        out.push(b'[');
+        for (i, v) in args.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            push_text(out, v)?;
         }
-        push_text(&mut out, v)?;
-    }
-    out.push(b']');
-    built(ctx, &out, binary)
+        out.push(b']');
+        built(ctx, out, binary)
+    })
 }
 
 fn json_array(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
@@ -235,18 +242,20 @@ fn make_object(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value>
     if args.iter().step_by(2).any(|label| !matches!(label, Value::Text(..))) {
         return Err(Error::sql("json_object() labels must be TEXT"));
     }
-    let mut out = vec![b'{'];
-    for (i, pair) in args.chunks_exact(2).enumerate() {
-        let Value::Text(label, _) = &pair[0] else { continue };
-        if i > 0 {
-            out.push(b',');
+    scratch::with(|out| {
+        out.push(b'{');
+        for (i, pair) in args.chunks_exact(2).enumerate() {
+            let Value::Text(label, _) = &pair[0] else { continue };
+            if i > 0 {
+                out.push(b',');
+            }
+            render::quoted(out, label);
+            out.push(b':');
+            push_text(out, &pair[1])?;
         }
-        render::quoted(&mut out, label);
-        out.push(b':');
-        push_text(&mut out, &pair[1])?;
-    }
-    out.push(b'}');
-    built(ctx, &out, binary)
+        out.push(b'}');
+        built(ctx, out, binary)
+    })
 }
 
 fn json_object(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
@@ -383,19 +392,19 @@ fn edit(ctx: &Context<'_>, args: &[Value], how: Change, name: &str, binary: bool
         return Err(Error::sql(format!("json_{name}() needs an odd number of arguments")));
     }
     let Some(b) = argument(first)? else { return Ok(Value::Null) };
-    let mut blob = Vec::new();
-    iolite_base::alloc::reserve(&mut blob, b.len() + 32 * pairs.len())?;
-    blob.extend_from_slice(&b);
-    let mut value = Vec::with_capacity(32);
-    for pair in pairs.chunks_exact(2) {
-        let Some(path) = path_argument(&pair[0])? else { continue };
-        value.clear();
-        push_element(&mut value, &pair[1])?;
-        if let Err(miss) = path::change(&mut blob, &path[1..], how, &value) {
-            missed(miss, &path)?;
+    scratch::with_copy(&b, 32 * pairs.len(), |blob| {
+        for pair in pairs.chunks_exact(2) {
+            let Some(path) = path_argument(&pair[0])? else { continue };
+            scratch::with(|value| {
+                push_element(value, &pair[1])?;
+                match path::change(blob, &path[1..], how, value) {
+                    Err(miss) => missed(miss, &path),
+                    Ok(_) => Ok(()),
+                }
+            })?;
         }
-    }
-    result(ctx, &blob, binary)
+        result(ctx, blob, binary)
+    })
 }
 
 macro_rules! edits {
@@ -419,17 +428,18 @@ edits! {
 fn remove(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value> {
     let Some((first, paths)) = args.split_first() else { return Ok(Value::Null) };
     let Some(b) = argument(first)? else { return Ok(Value::Null) };
-    let mut blob = b.to_vec();
-    for path in paths {
-        let Some(path) = path_argument(path)? else { return Ok(Value::Null) };
-        if path.len() == 1 {
-            return Ok(Value::Null);
+    scratch::with_copy(&b, 0, |blob| {
+        for path in paths {
+            let Some(path) = path_argument(path)? else { return Ok(Value::Null) };
+            if path.len() == 1 {
+                return Ok(Value::Null);
+            }
+            if let Err(miss) = path::change(blob, &path[1..], Change::Remove, b"") {
+                missed(miss, &path)?;
+            }
         }
-        if let Err(miss) = path::change(&mut blob, &path[1..], Change::Remove, b"") {
-            missed(miss, &path)?;
-        }
-    }
-    result(ctx, &blob, binary)
+        result(ctx, blob, binary)
+    })
 }
 
 fn json_remove(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
@@ -443,9 +453,10 @@ fn jsonb_remove(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 fn patch(ctx: &Context<'_>, args: &[Value], binary: bool) -> Result<Value> {
     let Some(target) = argument(&args[0])? else { return Ok(Value::Null) };
     let Some(patch) = argument(&args[1])? else { return Ok(Value::Null) };
-    let mut out = target.to_vec();
-    path::merge(&mut out, &mut Vec::new(), &patch, whole(&patch)?)?;
-    result(ctx, &out, binary)
+    scratch::with_copy(&target, patch.len(), |out| {
+        path::patch(out, &patch)?;
+        result(ctx, out, binary)
+    })
 }
 
 fn json_patch(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
@@ -468,9 +479,10 @@ fn json_pretty(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn json_quote(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
-    let mut out = Vec::new();
-    push_text(&mut out, &args[0])?;
-    json_text(ctx, &out)
+    scratch::with(|out| {
+        push_text(out, &args[0])?;
+        json_text(ctx, out)
+    })
 }
 
 fn json_type(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {

@@ -54,30 +54,44 @@ impl Parser<'_> {
     /// Parses one value from `i` on; answers where it ends.
     fn value(&mut self, mut i: usize) -> Result<usize, Wrong> {
         let p = self;
-        let mut open: Vec<usize> = Vec::with_capacity(8);
-        let mut state = State::Value;
         let begin = i;
-        loop {
-            let due = i;
-            i = p.skip(i);
-            let c = p.at(i);
-            match state {
-                State::Value | State::FirstItem | State::NextItem => match c {
+        // The containers that are open, and whether the innermost is an object and nothing of it was read yet.
+        let mut open: Vec<usize> = Vec::with_capacity(8);
+        let (mut object, mut first) = (false, false);
+        'next: loop {
+            'item: {
+                if object {
+                    // A label, or the object's end.
+                    i = p.skip(i);
+                    if p.at(i) == b'}' {
+                        i = p.early_end(i, first);
+                        object = p.end(&mut open);
+                        break 'item;
+                    }
+                    i = p.label(i)?;
+                    i = p.skip(i);
+                    if p.at(i) != b':' {
+                        return Err(Wrong::Other(i));
+                    }
+                    i += 1;
+                }
+                let due = i;
+                i = p.skip(i);
+                let c = p.at(i);
+                match c {
                     b'[' | b'{' => {
                         if open.len() >= MAX_DEPTH {
                             return Err(Wrong::At(i));
                         }
-                        let k = if c == b'[' { kind::ARRAY } else { kind::OBJECT };
-                        open.push(p.out.open(k));
+                        object = c == b'{';
+                        open.push(p.out.open(if object { kind::OBJECT } else { kind::ARRAY }));
+                        first = true;
                         i += 1;
-                        state = if c == b'[' { State::FirstItem } else { State::FirstLabel };
-                        continue;
+                        continue 'next;
                     }
-                    b']' if state != State::Value => {
-                        p.json5 |= state == State::NextItem;
-                        p.last_end = i;
-                        i += 1;
-                        p.end(&mut open);
+                    b']' if !object && !open.is_empty() => {
+                        i = p.early_end(i, first);
+                        object = p.end(&mut open);
                     }
                     0 | b',' | b':' | b']' | b'}' => {
                         let nothing_read = begin == 0 && open.is_empty();
@@ -87,62 +101,29 @@ impl Parser<'_> {
                             (false, _) => due,
                         }));
                     }
-                    _ => i = p.scalar(i)?,
-                },
-                State::FirstLabel | State::NextLabel => {
-                    if c == b'}' {
-                        p.json5 |= state == State::NextLabel;
-                        p.last_end = i;
-                        i += 1;
-                        p.end(&mut open);
-                    } else {
-                        i = p.label(i)?;
-                        i = p.skip(i);
-                        if p.at(i) != b':' {
-                            return Err(Wrong::Other(i));
-                        }
-                        i += 1;
-                        state = State::Value;
-                        continue;
-                    }
-                }
-                State::AfterItem => {
-                    let object = open.last().is_some_and(|&o| p.out.kind_at(o) == kind::OBJECT);
-                    match c {
-                        b',' => {
-                            i += 1;
-                            state = if object { State::NextLabel } else { State::NextItem };
-                            continue;
-                        }
-                        b'}' if object => {}
-                        b']' if !object => {}
-                        _ => return Err(Wrong::At(p.plain(due))),
-                    }
-                    i += 1;
-                    p.end(&mut open);
+                    _ => i = p.scalar(i, c)?,
                 }
             }
-            if open.is_empty() {
-                break;
+            // A comma, or the ends of containers.
+            loop {
+                if open.is_empty() {
+                    return Ok(i);
+                }
+                let due = i;
+                i = p.skip(i);
+                match p.at(i) {
+                    b',' => break,
+                    b'}' if object => {}
+                    b']' if !object => {}
+                    _ => return Err(Wrong::At(p.plain(due))),
+                }
+                i += 1;
+                object = p.end(&mut open);
             }
-            state = State::AfterItem;
+            i += 1;
+            first = false;
         }
-        Ok(i)
     }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    /// A value must follow.
-    Value,
-    /// In an array: a value, or the end.
-    FirstItem,
-    NextItem,
-    /// In an object: a label, or the end.
-    FirstLabel,
-    NextLabel,
-    /// A comma, or the container's end.
-    AfterItem,
 }
 
 struct Parser<'a> {
@@ -160,10 +141,20 @@ impl Parser<'_> {
         self.z.get(i).copied().unwrap_or(0)
     }
 
-    fn end(&mut self, open: &mut Vec<usize>) {
+    /// Closes the innermost container; answers whether the one around it is an object.
+    #[inline(always)]
+    fn end(&mut self, open: &mut Vec<usize>) -> bool {
         if let Some(start) = open.pop() {
             self.out.close(start);
         }
+        open.last().is_some_and(|&o| self.out.kind_at(o) == kind::OBJECT)
+    }
+
+    /// A container ends at `i` where an element was due: right behind its start, if `first`, or behind a comma. Answers what follows.
+    fn early_end(&mut self, i: usize, first: bool) -> usize {
+        self.json5 |= !first;
+        self.last_end = i;
+        i + 1
     }
 
     /// Past the white space of JSON.
@@ -196,13 +187,41 @@ impl Parser<'_> {
         i
     }
 
-    /// A value that is no container; answers where it ends.
-    fn scalar(&mut self, i: usize) -> Result<usize, usize> {
-        match self.at(i) {
-            b'"' | b'\'' => self.string(i),
-            b'-' | b'+' | b'0'..=b'9' | b'.' => self.number(i),
+    /// A value that is no container and begins with `c`; answers where it ends.
+    #[inline(always)]
+    fn scalar(&mut self, i: usize, c: u8) -> Result<usize, usize> {
+        match c {
+            b'"' => self.plain_string(i),
+            b'1'..=b'9' => self.plain_integer(i),
+            b'\'' => self.string(i, i + 1),
+            b'-' | b'+' | b'0' | b'.' => self.number(i),
             _ => self.word(i),
         }
+    }
+
+    /// Digits, if that is all of the number.
+    #[inline(always)]
+    fn plain_integer(&mut self, i: usize) -> Result<usize, usize> {
+        let mut j = i + 1;
+        while self.at(j).is_ascii_digit() {
+            j += 1;
+        }
+        if matches!(self.at(j), b'.' | b'e' | b'E') {
+            return self.number(i);
+        }
+        self.out.element(kind::INT, self.z, i, j);
+        Ok(j)
+    }
+
+    /// A string between double quotes, if it has no escape.
+    #[inline(always)]
+    fn plain_string(&mut self, i: usize) -> Result<usize, usize> {
+        let j = i + 1 + plain_bytes(&self.z[i + 1..]);
+        if self.at(j) != b'"' {
+            return self.string(i, j);
+        }
+        self.out.element(kind::TEXT, self.z, i + 1, j);
+        Ok(j + 1)
     }
 
     /// `true`, `false`, `null`, and JSON5's numbers that are words.
@@ -234,6 +253,7 @@ impl Parser<'_> {
         Err(i)
     }
 
+    #[inline(never)]
     fn number(&mut self, i: usize) -> Result<usize, usize> {
         let first = self.at(i);
         let sign = matches!(first, b'-' | b'+') as usize;
@@ -333,11 +353,12 @@ impl Parser<'_> {
         self.z.get(from..from + n).is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit))
     }
 
-    fn string(&mut self, i: usize) -> Result<usize, usize> {
+    /// A string that begins at `i` and has been read up to `j`, where nothing was out of the ordinary.
+    #[inline(never)]
+    fn string(&mut self, i: usize, mut j: usize) -> Result<usize, usize> {
         let quote = self.at(i);
         self.json5 |= quote == b'\'';
         let mut k = kind::TEXT;
-        let mut j = i + 1;
         loop {
             j += plain_bytes(self.z.get(j..).unwrap_or(&[]));
             let c = self.at(j);
@@ -378,10 +399,17 @@ impl Parser<'_> {
     }
 
     /// An object's label: a string, or in JSON5 an identifier.
+    #[inline(always)]
     fn label(&mut self, i: usize) -> Result<usize, Wrong> {
-        if matches!(self.at(i), b'"' | b'\'') {
-            return Ok(self.string(i)?);
+        match self.at(i) {
+            b'"' => Ok(self.plain_string(i)?),
+            b'\'' => Ok(self.string(i, i + 1)?),
+            _ => self.identifier(i),
         }
+    }
+
+    #[inline(never)]
+    fn identifier(&mut self, i: usize) -> Result<usize, Wrong> {
         // `true` and the like are values, even here.
         if self.word(i).is_ok() {
             return Err(Wrong::At(i));
@@ -411,13 +439,42 @@ impl Parser<'_> {
     }
 }
 
-/// How many bytes stand before the first quote, backslash or control character, or close to it: whole words of eight.
+/// Whether a byte between quotes stands for itself whatever the quotes: neither a quote, a backslash nor a control character.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut b = 0;
+    while b < 0x20 {
+        plain[b] = false;
+        b += 1;
+    }
+    (plain[b'"' as usize], plain[b'\'' as usize], plain[b'\\' as usize]) = (false, false, false);
+    plain
+};
+
+/// How many bytes stand before the first quote, backslash or control character.
 #[inline(always)]
-fn plain_bytes(z: &[u8]) -> usize {
+pub(super) fn plain_bytes(z: &[u8]) -> usize {
+    /// Names and the like are short; longer texts are read by whole words.
+    const SHORT: usize = 12;
+    let Some((short, rest)) = z.split_at_checked(SHORT) else { return few_plain_bytes(z) };
+    match few_plain_bytes(short) {
+        SHORT => SHORT + many_plain_bytes(rest),
+        n => n,
+    }
+}
+
+#[inline(always)]
+fn few_plain_bytes(z: &[u8]) -> usize {
+    z.iter().position(|b| !PLAIN[*b as usize]).unwrap_or(z.len())
+}
+
+#[inline(never)]
+fn many_plain_bytes(z: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
     let mut n = 0;
-    for word in z.as_chunks::<8>().0 {
+    let (words, rest) = z.as_chunks::<8>();
+    for word in words {
         let x = u64::from_le_bytes(*word);
         // The high bit of each byte that is zero, or less than a blank (bytes from 128 on are neither).
         let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
@@ -429,7 +486,7 @@ fn plain_bytes(z: &[u8]) -> usize {
         }
         n += 8;
     }
-    n
+    n + few_plain_bytes(rest)
 }
 
 /// The length of the white space and comments, as JSON5 has them, at the start of `z`.

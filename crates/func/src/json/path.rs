@@ -95,23 +95,30 @@ fn step(path: &[u8]) -> std::result::Result<(Step<'_>, &[u8]), Miss> {
     }
 }
 
+/// Whether two labels are the same. Most that are not differ in length or at their start, which is cheaper to see than by a call.
+#[inline(always)]
+fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.first() == b.first() && a == b
+}
+
 /// Whether a label in a blob is the one in a path.
 #[inline]
 fn same_label(blob: &[u8], e: Element, label: &[u8], escaped: bool) -> bool {
     let p = e.payload(blob);
     let plain = e.kind == kind::TEXT || e.kind == kind::TEXTRAW;
     if plain && !escaped {
-        return p == label;
+        return same_bytes(p, label);
     }
     let wanted = if escaped { unescaped(kind::TEXT5, label) } else { label.to_vec() };
     unescaped(e.kind, p) == wanted
 }
 
 /// Whether two labels of blobs are the same.
-pub(crate) fn same_labels(a: &[u8], ea: Element, b: &[u8], eb: Element) -> bool {
+#[inline]
+fn same_labels(a: &[u8], ea: Element, b: &[u8], eb: Element) -> bool {
     let plain = |e: Element| e.kind == kind::TEXT || e.kind == kind::TEXTRAW;
     if plain(ea) && plain(eb) {
-        return ea.payload(a) == eb.payload(b);
+        return same_bytes(ea.payload(a), eb.payload(b));
     }
     unescaped(ea.kind, ea.payload(a)) == unescaped(eb.kind, eb.payload(b))
 }
@@ -265,21 +272,22 @@ pub(crate) fn change(
                     return Ok(false);
                 }
                 parents.push(e);
-                splice(blob, &parents, e.end, e.end, &new);
+                splice(blob, &mut parents, e.end, e.end, &new);
                 return Ok(true);
             }
             _ => return Err(Miss::Absent),
         }
     }
-    match how {
+    let (from, to, new) = match how {
         Change::Insert => return Ok(false),
-        Change::Replace | Change::Set => splice(blob, &parents, e.start, e.end, value),
-        Change::Remove => splice(blob, &parents, label.map_or(e.start, |l| l.start), e.end, b""),
+        Change::Replace | Change::Set => (e.start, e.end, value),
+        Change::Remove => (label.map_or(e.start, |l| l.start), e.end, &b""[..]),
         // The whole JSON is no item, and stays as it is.
         Change::InsertItem if parents.is_empty() => return Ok(false),
         Change::InsertItem if !item => return Err(Miss::NotAnItem),
-        Change::InsertItem => splice(blob, &parents, e.start, e.start, value),
-    }
+        Change::InsertItem => (e.start, e.start, value),
+    };
+    splice(blob, &mut parents, from, to, new);
     Ok(true)
 }
 
@@ -328,21 +336,39 @@ fn build(
 }
 
 /// Puts `new` in place of `blob[from..to]`, which lies in all of `parents`, and corrects their sizes, innermost first.
-fn splice(blob: &mut Vec<u8>, parents: &[Element], from: usize, to: usize, new: &[u8]) {
+/// The parents are afterwards what they have become; answers by how much `from` has moved, since headers before it were changed.
+fn splice(blob: &mut Vec<u8>, parents: &mut [Element], from: usize, to: usize, new: &[u8]) -> isize {
     let widened = widen(new, (to - from).saturating_sub(new.len()));
-    put(blob, parents, from, to, widened.as_deref().unwrap_or(new));
+    put(blob, parents, from, to, widened.as_deref().unwrap_or(new))
 }
 
 /// As [`splice`], with `new` as it is.
-fn put(blob: &mut Vec<u8>, parents: &[Element], from: usize, to: usize, new: &[u8]) {
+fn put(blob: &mut Vec<u8>, parents: &mut [Element], from: usize, to: usize, new: &[u8]) -> isize {
     blob::replace(blob, from, to, new);
     let mut grown = new.len() as isize - (to - from) as isize;
-    for p in parents.iter().rev() {
+    let mut moved = 0;
+    // As in SQLite headers stay where sizes do, even those that are longer than need be.
+    if grown == 0 {
+        return 0;
+    }
+    for i in (0..parents.len()).rev() {
+        let p = &mut parents[i];
         let len = ((p.end - p.body) as isize + grown) as usize;
         let (header, n) = blob::header(p.kind, len);
-        grown += n as isize - (p.body - p.start) as isize;
+        let longer = n as isize - (p.body - p.start) as isize;
         blob::replace(blob, p.start, p.body, &header[..n]);
+        (p.body, p.end) = (p.start + n, p.start + n + len);
+        grown += longer;
+        moved += longer;
+        if longer != 0 {
+            for inner in &mut parents[i + 1..] {
+                for place in [&mut inner.start, &mut inner.body, &mut inner.end] {
+                    *place = place.wrapping_add_signed(longer);
+                }
+            }
+        }
     }
+    moved
 }
 
 /// The element `new` with a header that is `by` bytes longer, if there is such a header. SQLite fills the room of a
@@ -365,52 +391,53 @@ fn widen(new: &[u8], by: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// `json_patch`: merges `patch` into the element at the end of `way`, after RFC 7396. `way` leads from the blob's root
-/// through objects.
-pub(crate) fn merge(blob: &mut Vec<u8>, way: &mut Vec<usize>, patch: &[u8], pe: Element) -> Result<()> {
+/// `json_patch`: merges `patch` into a blob, after RFC 7396.
+pub(crate) fn patch(blob: &mut Vec<u8>, patch: &[u8]) -> Result<()> {
+    let mut way = Vec::with_capacity(4);
+    way.push(Element::read(blob, 0, blob.len())?);
+    merge(blob, &mut way, patch, Element::read(patch, 0, patch.len())?)
+}
+
+/// Merges `pe` into the last element of `way`, which leads there from the blob's root through objects.
+fn merge(blob: &mut Vec<u8>, way: &mut Vec<Element>, patch: &[u8], pe: Element) -> Result<()> {
+    let Some((last, parents)) = way.split_last_mut() else { return Ok(()) };
+    let e = *last;
     if pe.kind != kind::OBJECT {
-        let (parents, e) = walk(blob, way)?;
-        splice(blob, &parents, e.start, e.end, pe.bytes(patch));
+        splice(blob, parents, e.start, e.end, pe.bytes(patch));
         return Ok(());
     }
-    if way.len() > blob::MAX_DEPTH {
-        return Err(blob::malformed());
+    if parents.len() > blob::MAX_DEPTH {
+        return Err(malformed());
     }
-    let (parents, e) = walk(blob, way)?;
     if e.kind != kind::OBJECT {
-        put(blob, &parents, e.start, e.end, &[kind::OBJECT]);
+        let start = e.start.wrapping_add_signed(put(blob, parents, e.start, e.end, &[kind::OBJECT]));
+        *last = Element { kind: kind::OBJECT, start, body: start + 1, end: start + 1 };
     }
     let mut pairs = Children::of(patch, pe);
     while let Some((label, value)) = pairs.pair()? {
-        let (mut parents, e) = walk(blob, way)?;
-        let mut found = None;
-        let mut children = Children::of(blob, e);
-        while let Some((l, v)) = children.pair()? {
-            if same_labels(patch, label, blob, l) {
-                found = Some((l, v));
-                break;
+        let Some(&e) = way.last() else { break };
+        match find_label(blob, e, patch, label)? {
+            Some((l, v)) if value.kind == kind::NULL => {
+                splice(blob, way, l.start, v.end, b"");
             }
-        }
-        parents.push(e);
-        match found {
-            Some((l, v)) if value.kind == kind::NULL => splice(blob, &parents, l.start, v.end, b""),
             Some((_, v)) => {
-                way.push(v.start - e.body);
+                way.push(v);
                 merge(blob, way, patch, value)?;
                 way.pop();
             }
             None if value.kind == kind::NULL => {}
             None => {
                 let mut new = label.bytes(patch).to_vec();
-                let at = e.end - e.body + new.len();
+                let before = new.len();
                 if value.kind == kind::OBJECT {
                     new.push(kind::OBJECT);
                 } else {
                     new.extend_from_slice(value.bytes(patch));
                 }
-                splice(blob, &parents, e.end, e.end, &new);
+                let moved = splice(blob, way, e.end, e.end, &new);
                 if value.kind == kind::OBJECT {
-                    way.push(at);
+                    let start = (e.end + before).wrapping_add_signed(moved);
+                    way.push(Element { kind: kind::OBJECT, start, body: start + 1, end: start + 1 });
                     merge(blob, way, patch, value)?;
                     way.pop();
                 }
@@ -420,13 +447,16 @@ pub(crate) fn merge(blob: &mut Vec<u8>, way: &mut Vec<usize>, patch: &[u8], pe: 
     Ok(())
 }
 
-/// The element that `way` leads to, each step an offset into the payload of the one before, and those on the way.
-fn walk(blob: &[u8], way: &[usize]) -> Result<(Vec<Element>, Element)> {
-    let mut parents = Vec::with_capacity(way.len() + 1);
-    let mut e = Element::read(blob, 0, blob.len())?;
-    for offset in way {
-        parents.push(e);
-        e = Element::read(blob, e.body + offset, e.end)?;
+/// The label and value in an object of `blob` whose label is that of `patch`.
+fn find_label(blob: &[u8], e: Element, patch: &[u8], label: Element) -> Result<Option<(Element, Element)>> {
+    let mut at = e.body;
+    while at < e.end {
+        let l = Element::try_read(blob, at, e.end).filter(Element::is_text).ok_or_else(malformed)?;
+        let v = Element::try_read(blob, l.end, e.end).ok_or_else(malformed)?;
+        if same_labels(patch, label, blob, l) {
+            return Ok(Some((l, v)));
+        }
+        at = v.end;
     }
-    Ok((parents, e))
+    Ok(None)
 }

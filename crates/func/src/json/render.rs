@@ -1,6 +1,7 @@
 //! JSONB to text, plain and indented, and elements to SQL values.
 
-use super::blob::{Children, Element, MAX_DEPTH, kind, malformed};
+use super::blob::{Element, MAX_DEPTH, kind, malformed};
+use super::parse::plain_bytes;
 use super::writer::Writer;
 use iolite_base::{Result, alloc};
 use iolite_value::utf8;
@@ -19,11 +20,11 @@ pub(crate) fn pretty(out: &mut Vec<u8>, blob: &[u8], e: Element, indent: &[u8]) 
     write(out, blob, e, Some(indent))
 }
 
-/// A container that is being written.
-struct Open<'a> {
-    children: Children<'a>,
+/// A container that is being written: where it ends, and whether it is an object.
+#[derive(Clone, Copy)]
+struct Open {
+    end: usize,
     object: bool,
-    first: bool,
 }
 
 fn write(out: &mut Vec<u8>, blob: &[u8], e: Element, indent: Option<&[u8]>) -> Result<()> {
@@ -39,6 +40,7 @@ fn write(out: &mut Vec<u8>, blob: &[u8], e: Element, indent: Option<&[u8]>) -> R
     done
 }
 
+/// Writes an element and all that is in it. Containers lie one within the other, so that one place goes through them all.
 fn elements<const PRETTY: bool>(out: &mut Writer<'_>, blob: &[u8], e: Element, indent: &[u8]) -> Result<()> {
     let line = |out: &mut Writer<'_>, depth: usize| {
         if PRETTY {
@@ -48,48 +50,54 @@ fn elements<const PRETTY: bool>(out: &mut Writer<'_>, blob: &[u8], e: Element, i
             }
         }
     };
-    let mut open: Vec<Open<'_>> = Vec::new();
-    let mut next = Some(e);
+    // The containers around the innermost one, which is at hand.
+    let mut around: Vec<Open> = Vec::new();
+    let mut inner = Open { end: e.end, object: false };
+    let mut now = e;
     loop {
-        if let Some(e) = next.take() {
-            if e.kind < kind::ARRAY {
-                scalar(out, e, blob)?;
-            } else if e.body == e.end {
-                out.bytes(if e.kind == kind::ARRAY { b"[]" } else { b"{}" });
-            } else {
-                if open.len() > MAX_DEPTH {
-                    return Err(malformed());
-                }
-                let object = e.kind == kind::OBJECT;
-                out.byte(if object { b'{' } else { b'[' });
-                open.push(Open { children: Children::of(blob, e), object, first: true });
-            }
-        }
-        let depth = open.len();
-        let Some(top) = open.last_mut() else { return Ok(()) };
-        let entry = if top.object {
-            top.children.pair()?.map(|(label, value)| (Some(label), value))
+        let mut at = now.end;
+        let mut first = false;
+        if now.kind < kind::ARRAY {
+            scalar(out, now, blob)?;
+        } else if now.body == now.end {
+            out.bytes(if now.kind == kind::ARRAY { b"[]" } else { b"{}" });
         } else {
-            top.children.next()?.map(|value| (None, value))
-        };
-        let Some((label, value)) = entry else {
-            line(out, depth - 1);
-            out.byte(if top.object { b'}' } else { b']' });
-            open.pop();
-            continue;
-        };
-        if !std::mem::take(&mut top.first) {
+            if around.len() > MAX_DEPTH {
+                return Err(malformed());
+            }
+            let object = now.kind == kind::OBJECT;
+            out.byte(if object { b'{' } else { b'[' });
+            around.push(inner);
+            inner = Open { end: now.end, object };
+            at = now.body;
+            first = true;
+        }
+        while at >= inner.end
+            && let Some(outer) = around.pop()
+        {
+            line(out, around.len());
+            out.byte(if inner.object { b'}' } else { b']' });
+            inner = outer;
+        }
+        if around.is_empty() {
+            return Ok(());
+        }
+        if !first {
             out.byte(b',');
         }
-        line(out, depth);
-        if let Some(label) = label {
-            scalar(out, label, blob)?;
+        line(out, around.len());
+        now = Element::try_read(blob, at, inner.end).ok_or_else(malformed)?;
+        if inner.object {
+            if !now.is_text() {
+                return Err(malformed());
+            }
+            scalar(out, now, blob)?;
             out.byte(b':');
             if PRETTY {
                 out.byte(b' ');
             }
+            now = Element::try_read(blob, now.end, inner.end).ok_or_else(malformed)?;
         }
-        next = Some(value);
     }
 }
 
@@ -97,9 +105,7 @@ fn elements<const PRETTY: bool>(out: &mut Writer<'_>, blob: &[u8], e: Element, i
 fn scalar(out: &mut Writer<'_>, e: Element, blob: &[u8]) -> Result<()> {
     match e.kind {
         kind::TEXT | kind::TEXTJ => out.quoted(blob, e.body, e.end),
-        kind::TEXTRAW if !e.payload(blob).iter().any(|b| matches!(b, b'"' | b'\\' | 0..0x20)) => {
-            out.quoted(blob, e.body, e.end);
-        }
+        kind::TEXTRAW if plain_bytes(e.payload(blob)) == e.end - e.body => out.quoted(blob, e.body, e.end),
         kind::INT | kind::FLOAT if e.body < e.end => out.part(blob, e.body, e.end),
         kind::NULL => out.bytes(b"null"),
         kind::TRUE => out.bytes(b"true"),
@@ -180,15 +186,18 @@ pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text;
-    while let Some(n) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..0x20)) {
+    loop {
+        let n = plain_bytes(rest);
         out.extend_from_slice(&rest[..n]);
-        match rest[n] {
-            b @ (b'"' | b'\\') => out.extend_from_slice(&[b'\\', b]),
-            b => control(out, b),
+        match rest.get(n) {
+            None => break,
+            Some(&b @ (b'"' | b'\\')) => out.extend_from_slice(&[b'\\', b]),
+            // A quote of the other kind, which is not written otherwise here.
+            Some(&b @ 0x20..) => out.push(b),
+            Some(&b) => control(out, b),
         }
         rest = &rest[n + 1..];
     }
-    out.extend_from_slice(rest);
     out.push(b'"');
 }
 

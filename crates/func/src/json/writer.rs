@@ -88,13 +88,25 @@ impl<'a> Writer<'a> {
     /// Appends an element of JSONB whose payload is `source[from..to]`.
     #[inline(always)]
     pub fn element(&mut self, kind: u8, source: &[u8], from: usize, to: usize) {
-        match to - from {
-            n @ 0..12 => self.byte((n as u8) << 4 | kind),
-            n => {
-                let (header, len) = blob::header(kind, n);
-                self.bytes(&header[..len]);
+        let n = to - from;
+        if n >= 12 {
+            return self.long_element(kind, source, from, to);
+        }
+        self.room(1 + PIECE);
+        if let Some(place) = self.out[self.at..].first_chunk_mut::<{ 1 + PIECE }>() {
+            place[0] = (n as u8) << 4 | kind;
+            match source.get(from..).and_then(|s| s.first_chunk::<PIECE>()) {
+                Some(piece) => place[1..].copy_from_slice(piece),
+                None => place[1..1 + n].copy_from_slice(&source[from..to]),
             }
         }
+        self.at += 1 + n;
+    }
+
+    #[inline(never)]
+    fn long_element(&mut self, kind: u8, source: &[u8], from: usize, to: usize) {
+        let (header, len) = blob::header(kind, to - from);
+        self.bytes(&header[..len]);
         self.part(source, from, to);
     }
 
@@ -106,14 +118,20 @@ impl<'a> Writer<'a> {
     }
 
     /// Ends the container that [`Writer::open`] started: the header grows to what the size needs.
-    #[inline]
+    #[inline(always)]
     pub fn close(&mut self, start: usize) {
-        let (header, n) = blob::header(self.kind_at(start), self.at - start - 1);
-        if n > 1 {
-            self.room(n);
-            self.out.copy_within(start + 1..self.at, start + n);
-            self.at += n - 1;
+        match self.at - start - 1 {
+            n @ 0..12 => self.out[start] |= (n as u8) << 4,
+            n => self.close_long(start, n),
         }
+    }
+
+    #[inline(never)]
+    fn close_long(&mut self, start: usize, len: usize) {
+        let (header, n) = blob::header(self.kind_at(start), len);
+        self.room(n);
+        self.out.copy_within(start + 1..self.at, start + n);
+        self.at += n - 1;
         self.out[start..start + n].copy_from_slice(&header[..n]);
     }
 

@@ -32,7 +32,9 @@ struct Tree {
 pub(crate) struct Kept {
     records: Vec<Buf>,
     trees: Vec<Tree>,
-    frames: Vec<Frame>,
+    /// Boxed, as those of a machine are: so none is moved.
+    #[allow(clippy::vec_box)]
+    frames: Vec<Box<Frame>>,
 }
 
 impl Kept {
@@ -75,13 +77,13 @@ impl Kept {
     }
 
     /// A frame that has run this program.
-    pub fn frame(&mut self, program: &Rc<Program>) -> Option<Frame> {
+    pub fn frame(&mut self, program: &Rc<Program>) -> Option<Box<Frame>> {
         let at = self.frames.iter().position(|f| Rc::ptr_eq(&f.program, program))?;
         Some(self.frames.swap_remove(at))
     }
 
     /// Takes a frame back.
-    pub fn give_frame(&mut self, mut f: Frame) {
+    pub fn give_frame(&mut self, mut f: Box<Frame>) {
         self.settle(&mut f);
         if self.frames.len() < MOST_FRAMES {
             self.frames.push(f);

@@ -4,8 +4,9 @@ use crate::cursor::{PseudoCursor, RowCache, TreeCursor, VCursor, near_value};
 use crate::machine::Vm;
 use crate::ops::aggregate;
 use iolite_base::{Buf, Code, Encoding, Result};
-use iolite_bytecode::{Insn, P4, p5};
+use iolite_bytecode::{Insn, Opcode, P4, p5};
 use iolite_value::{Affinity, Value, record};
+use std::cmp::Ordering;
 
 pub(crate) fn null_row(vm: &mut Vm, i: &Insn) {
     match &mut vm.f.cursors[i.p1 as usize] {
@@ -67,7 +68,7 @@ pub(crate) fn columns(vm: &mut Vm, insns: &[Insn], pc: usize) -> Result<usize> {
         pseudo_column(vm, i)?;
         return Ok(pc + 1);
     };
-    if t.null_row || t.deferred.is_some() || t.cur.is_stale() {
+    if !t.is_on_row() {
         unsettled_column(vm, i)?;
         return Ok(pc + 1);
     }
@@ -108,13 +109,43 @@ pub(crate) fn next_row(vm: &mut Vm, insns: &[Insn], behind: usize) -> Result<usi
     let Some(VCursor::Tree(t)) = &mut frame.cursors[i.p1 as usize] else {
         return Err(Code::Internal.into());
     };
-    let more = t.cur.next()?;
-    t.moved(more);
-    if !more {
-        return Ok(behind);
+    let each = (behind - i.p2 as usize) as u32;
+    let mut most = (vm.every - 1 - vm.cpu.min(vm.every - 1)) / each;
+    loop {
+        let more = t.cur.next()?;
+        t.moved(more);
+        if !more {
+            return Ok(behind);
+        }
+        vm.counters.fullscan_steps += t.whole as u64;
+        let pc = fields(t, &mut frame.regs, enc, insns, i.p2 as usize)?;
+        if most == 0 || !passes_over(&insns[pc], behind - 1, &frame.regs) {
+            return Ok(pc);
+        }
+        most -= 1;
+        vm.cpu += each;
     }
-    vm.counters.fullscan_steps += t.whole as u64;
-    fields(t, &mut frame.regs, enc, insns, i.p2 as usize)
+}
+
+/// Whether a comparison of integers leads to the `Next` at `next`: in a scan for few rows most rows are left there.
+#[inline(always)]
+fn passes_over(i: &Insn, next: usize, regs: &[Value]) -> bool {
+    if i.p2 as usize != next {
+        return false;
+    }
+    let ints = || match (regs.get(i.p3 as usize), regs.get(i.p1 as usize)) {
+        (Some(Value::Int(a)), Some(Value::Int(b))) => Some(a.cmp(b)),
+        _ => None,
+    };
+    match i.op {
+        Opcode::Ne => ints().is_some_and(Ordering::is_ne),
+        Opcode::Eq => ints().is_some_and(Ordering::is_eq),
+        Opcode::Lt => ints().is_some_and(Ordering::is_lt),
+        Opcode::Le => ints().is_some_and(Ordering::is_le),
+        Opcode::Gt => ints().is_some_and(Ordering::is_gt),
+        Opcode::Ge => ints().is_some_and(Ordering::is_ge),
+        _ => false,
+    }
 }
 
 /// Goes through the rows that follow on the present leaf, `most` at most, by a loop of nothing but columns and steps of aggregates, from
@@ -152,6 +183,27 @@ pub(crate) fn leaf_rows(vm: &mut Vm, insns: &[Insn], last: usize, most: u32) -> 
         vm.counters.fullscan_steps += if t.whole { rows as u64 } else { 0 };
     }
     Ok((pc, rows))
+}
+
+/// Passes over the row of a cursor and those that follow it on its leaf, as many as a register says, and subtracts them. `false`: it says none.
+pub(crate) fn pass_rows(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let frame = &mut vm.f;
+    let Value::Int(left) = &mut frame.regs[i.p3 as usize] else { return Ok(false) };
+    if *left <= 0 {
+        return Ok(false);
+    }
+    *left -= 1;
+    if let Some(VCursor::Tree(t)) = &mut frame.cursors[i.p1 as usize]
+        && t.is_on_row()
+    {
+        let passed = t.cur.pass(u32::try_from(*left).unwrap_or(u32::MAX), i.p5 != 0)?;
+        if passed > 0 {
+            t.moved(true);
+            *left -= i64::from(passed);
+            vm.counters.fullscan_steps += if t.whole { u64::from(passed) } else { 0 };
+        }
+    }
+    Ok(true)
 }
 
 /// A record that ends before the column: the column's default.

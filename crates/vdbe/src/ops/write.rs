@@ -101,25 +101,43 @@ fn let_go(t: &TreeCursor, regs: &mut [Value]) -> Result<()> {
 fn copy_out(page: &Buf, regs: &mut [Value]) -> Result<()> {
     /// Of this size values are not copied: a page is not much larger.
     const LARGE: usize = 1024;
-    let held = |r: &Value| match r {
-        Value::Text(b, _) | Value::Blob(b, _) if b.buf().same(page) => Some(b.len()),
-        _ => None,
-    };
-    let (mut holders, mut most) = (2, 0);
-    for len in regs.iter().filter_map(held) {
-        (holders, most) = (holders + 1, most.max(len));
+    /// Where so many are is remembered.
+    const FEW: usize = 4;
+    // Beside the page table and the cursor.
+    let holders = page.refs() - 2;
+    let (mut places, mut n) = ([0; FEW], 0);
+    for (k, r) in regs.iter().enumerate() {
+        match r {
+            Value::Text(b, _) | Value::Blob(b, _) if b.buf().same(page) => {
+                if b.len() > LARGE {
+                    return Ok(());
+                }
+                if let Some(place) = places.get_mut(n) {
+                    *place = k;
+                }
+                n += 1;
+                if n == holders {
+                    break;
+                }
+            }
+            _ => {}
+        }
     }
     // Where somebody else holds it, it is copied whatever they do.
-    if holders < page.refs() || most > LARGE {
+    if n < holders {
         return Ok(());
     }
-    for r in regs {
+    let own = |r: &mut Value| -> Result<()> {
         match r {
             Value::Text(b, _) | Value::Blob(b, _) if b.buf().same(page) => *b = Bytes::copy_of(b)?,
             _ => {}
         }
+        Ok(())
+    };
+    match places.get(..n) {
+        Some(places) => places.iter().try_for_each(|k| own(&mut regs[*k])),
+        None => regs.iter_mut().try_for_each(own),
     }
-    Ok(())
 }
 
 pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
