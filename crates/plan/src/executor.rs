@@ -186,10 +186,10 @@ impl Choice<'_> {
     }
 }
 
-/// A loop over so few entries of an index is not slower than any source.
+/// A loop over so few entries of an index is not slower than any source; loops that begin with it are at least what SQLite would do.
 const FEW_ENTRIES: u32 = 32;
 
-/// How many entries the index that a block's first loop seeks may lead to, so that the loops are no slower than elsewhere; `None`: there is no such
+/// How many entries the index that a block's first loop seeks may lead to, for its loops to run at once; `None`: there is no such
 /// loop, or it asks a query for its keys.
 pub fn few_entries(core: &CorePlan) -> Option<u32> {
     let core = core.window.as_ref().map_or(core, |w| &w.input);

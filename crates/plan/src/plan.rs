@@ -195,7 +195,7 @@ pub struct SourceRun {
     pub lines: Vec<String>,
     /// Its number among the sources of the statement.
     pub number: u32,
-    /// The loop runs where the index that it seeks leads to so few entries.
+    /// The loops run where the index that the first of them seeks leads to so few entries.
     pub few: Option<u32>,
 }
 
