@@ -122,6 +122,8 @@ pub enum FrameEdge {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum FrameExclude {
+    /// No EXCLUDE.
+    Nothing,
     NoOthers,
     CurrentRow,
     Group,

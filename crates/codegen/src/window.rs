@@ -99,6 +99,7 @@ impl Codegen<'_> {
             start,
             end,
             exclude: match p.frame.exclude {
+                FrameExclude::Nothing => code::FrameExclude::Nothing,
                 FrameExclude::NoOthers => code::FrameExclude::NoOthers,
                 FrameExclude::CurrentRow => code::FrameExclude::CurrentRow,
                 FrameExclude::Group => code::FrameExclude::Group,

@@ -334,7 +334,10 @@ pub enum RaiseKind {
     Fail,
 }
 
+    /// Nothing is written.
 /// A type name as written in a column definition or cast: its words joined by single spaces, with the
+    Nothing,
+    /// The same rows, but what aggregates make of them is computed anew for each frame.
 /// parenthesised numbers, such as `VARCHAR(10)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeName {

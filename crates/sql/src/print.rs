@@ -433,7 +433,8 @@ impl Printer {
             self.word(" AND ");
             self.bound(&f.end);
             self.word(match f.exclude {
-                FrameExclude::NoOthers => "",
+                FrameExclude::Nothing => "",
+                FrameExclude::NoOthers => " EXCLUDE NO OTHERS",
                 FrameExclude::CurrentRow => " EXCLUDE CURRENT ROW",
                 FrameExclude::Group => " EXCLUDE GROUP",
                 FrameExclude::Ties => " EXCLUDE TIES",

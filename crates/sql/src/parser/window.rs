@@ -58,7 +58,7 @@ impl Parser<'_> {
         } else {
             (self.bound(false)?, FrameBound::CurrentRow)
         };
-        let mut exclude = FrameExclude::NoOthers;
+        let mut exclude = FrameExclude::Nothing;
         if self.eat(T::Exclude) {
             exclude = match self.tok.kind {
                 T::No => {

@@ -2,7 +2,7 @@
 //!
 //! An aggregate takes in and takes out each row once, as the frame moves. `min` and `max` cannot take out: where the frame's
 //! start moves, the rows that may yet be the extreme one are kept as a list, the present one first, those that a
-//! later row has outdone left out. Where rows are excluded each row's value is computed anew. What is kept from row to row
+//! later row has outdone left out. Where EXCLUDE is written each row's value is computed anew. What is kept from row to row
 //! ([`Moving`]) serves until the partition ends, in as many steps as its rows arrive in.
 
 use super::CHECK_EVERY;
@@ -40,7 +40,7 @@ pub(super) fn over_frames(
     column: &mut [Value],
 ) -> Result<()> {
     let mut input = Input::new(p, call, args, filter, env);
-    let excludes = p.pass.exclude != FrameExclude::NoOthers;
+    let excludes = p.pass.exclude != FrameExclude::Nothing;
     let flags = call.function.flags;
     let extreme = flags.has(FunctionFlags::MIN) || flags.has(FunctionFlags::MAX);
     if extreme && !excludes && p.pass.start != FrameEdge::UnboundedPreceding {

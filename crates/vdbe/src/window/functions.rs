@@ -42,7 +42,7 @@ fn value(p: &Partition, what: Inline, args: &[usize], at: usize) -> Result<Value
         Inline::FirstValue => in_frame(p, p.frame(at).next(), args),
         Inline::LastValue => in_frame(p, p.frame(at).next_back(), args),
         // A number is looked at for each row of a frame from which rows are excluded.
-        Inline::NthValue if p.pass.exclude != FrameExclude::NoOthers && p.frame(at).next().is_none() => {
+        Inline::NthValue if p.pass.exclude != FrameExclude::Nothing && p.frame(at).next().is_none() => {
             Value::Null
         }
         Inline::NthValue => in_frame(p, p.frame(at).nth(number(&arg(p, at, args, 1))?), args),

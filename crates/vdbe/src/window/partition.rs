@@ -46,7 +46,7 @@ impl Needs {
             }
         }
         let by_rows = p.unit == FrameUnit::Rows;
-        let alone = matches!(p.exclude, FrameExclude::NoOthers | FrameExclude::CurrentRow);
+        let alone = !matches!(p.exclude, FrameExclude::Group | FrameExclude::Ties);
         needs.groups |= needs.frames && !(by_rows && alone);
         needs
     }
@@ -130,7 +130,7 @@ impl<'a> Partition<'a> {
 
     fn is_excluded(&self, at: usize, other: usize) -> bool {
         match self.pass.exclude {
-            FrameExclude::NoOthers => false,
+            FrameExclude::Nothing | FrameExclude::NoOthers => false,
             FrameExclude::CurrentRow => other == at,
             FrameExclude::Group => self.group_of[other] == self.group_of[at],
             FrameExclude::Ties => other != at && self.group_of[other] == self.group_of[at],

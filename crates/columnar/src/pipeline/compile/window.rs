@@ -95,7 +95,7 @@ impl Compiler<'_> {
 }
 
 fn frame(f: &Frame) -> Answer<FrameSpec> {
-    if f.exclude != FrameExclude::NoOthers {
+    if f.exclude != FrameExclude::Nothing {
         return no("a frame with EXCLUDE");
     }
     let edge = |b: &FrameBound| {
