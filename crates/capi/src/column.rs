@@ -5,7 +5,7 @@ use crate::handle::Answer;
 use crate::pointer::POINTER;
 use crate::statement::{Body, Column, Stmt, with_stmt};
 use crate::value::{CValue, kind};
-use iolite::engine::Value;
+use iolite::engine::{Encoding, Value};
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::ptr::null;
 
@@ -44,18 +44,37 @@ unsafe fn column<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Val
         let c = &mut columns[i as usize];
         c.used = true;
         if matches!(v, Value::Blob(..)) {
-            c.buffers.encoding =
-                st.inner.try_borrow().map_or_else(|_| Default::default(), |i| i.connection().encoding());
+            c.buffers.encoding = encoding_of(st);
         }
         f(v, c)
     })
 }
 
+fn encoding_of(st: &Body) -> Encoding {
+    st.inner.try_borrow().map_or_else(|_| Default::default(), |i| i.connection().encoding())
+}
+
+/// As [`column`], for what asks for UTF-16.
+unsafe fn wide_column<T: Answer>(
+    s: *mut Stmt,
+    i: c_int,
+    none: T,
+    f: impl FnOnce(&Value, &mut Column) -> T,
+) -> T {
+    let mut encoding = Encoding::Utf8;
+    with_stmt(s, (), |_, st| encoding = encoding_of(st));
+    column(s, i, none, |v, c| {
+        c.buffers.encoding = encoding;
+        c.buffers.characters = encoding == Encoding::Utf8;
+        f(v, c)
+    })
+}
+
 macro_rules! columns {
-    ($($name:ident($v:ident, $c:ident) -> $t:ty, $none:expr => $body:expr;)*) => {
+    ($($name:ident by $column:ident($v:ident, $c:ident) -> $t:ty, $none:expr => $body:expr;)*) => {
         $(#[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(s: *mut Stmt, i: c_int) -> $t {
-            column(s, i, $none, |$v, $c| $body)
+            $column(s, i, $none, |$v, $c| $body)
         })*
     };
 }
@@ -77,12 +96,12 @@ plain_columns! {
 }
 
 columns! {
-    sqlite3_column_text(v, c) -> *const c_uchar, null() => c.buffers.text(v);
-    sqlite3_column_text16(v, c) -> *const c_void, null() => c.buffers.wide(v);
+    sqlite3_column_text by column(v, c) -> *const c_uchar, null() => c.buffers.text(v);
+    sqlite3_column_text16 by wide_column(v, c) -> *const c_void, null() => c.buffers.wide(v);
     // The row itself keeps the bytes alive until the next step.
-    sqlite3_column_blob(v, c) -> *const c_void, null() => c.buffers.blob(v);
-    sqlite3_column_bytes(v, c) -> c_int, 0 => c.buffers.bytes(v);
-    sqlite3_column_bytes16(v, c) -> c_int, 0 => c.buffers.bytes16(v);
+    sqlite3_column_blob by column(v, c) -> *const c_void, null() => c.buffers.blob(v);
+    sqlite3_column_bytes by column(v, c) -> c_int, 0 => c.buffers.bytes(v);
+    sqlite3_column_bytes16 by wide_column(v, c) -> c_int, 0 => c.buffers.bytes16(v);
 }
 
 /// The NULL that a column is which is not there.

@@ -3,6 +3,7 @@
 use crate::connection::WIDE;
 use iolite_base::raw_text;
 use iolite_func::like::Kind;
+use iolite_value::utf16;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 /// UTF-8 of a UTF-16 text of `n` bytes, or up to its NUL if negative.
@@ -18,8 +19,8 @@ pub(crate) unsafe fn from_utf16(p: *const c_void, n: i64) -> Vec<u8> {
         }
         len += 2;
     }
-    let bytes = std::slice::from_raw_parts(p, len);
-    iolite_value::utf16::decode(bytes, WIDE).map(|b| b.to_vec()).unwrap_or_default()
+    let (bytes, order) = utf16::without_mark(std::slice::from_raw_parts(p, len), WIDE);
+    utf16::decode(bytes, order).map(|b| b.to_vec()).unwrap_or_default()
 }
 
 /// UTF-8 of a UTF-16 text of `n` bytes, or up to its NUL if that comes first or `n` is negative.
@@ -31,7 +32,14 @@ pub(crate) unsafe fn from_utf16_within(p: *const c_void, n: i64) -> Vec<u8> {
 
 /// UTF-16 with a NUL behind it.
 pub(crate) fn to_utf16(b: &[u8]) -> Vec<u8> {
-    let mut out = iolite_value::utf16::encode(b, WIDE);
+    let mut out = utf16::encode(b, WIDE);
+    out.extend_from_slice(&[0, 0]);
+    out
+}
+
+/// As [`to_utf16`], of a text in a database in UTF-8: what is no character there is U+FFFD.
+pub(crate) fn characters_to_utf16(b: &[u8]) -> Vec<u8> {
+    let mut out = utf16::encode_characters(b, WIDE);
     out.extend_from_slice(&[0, 0]);
     out
 }

@@ -1,7 +1,7 @@
 //! `sqlite3_value`: a value with the buffers in which C sees its text.
 
 use crate::pointer::{POINTER, pointer_in};
-use crate::text::to_utf16;
+use crate::text::{characters_to_utf16, to_utf16};
 use iolite::engine::{Encoding, Value};
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
@@ -31,6 +31,8 @@ pub(crate) struct Buffers {
     has_wide: bool,
     /// What a blob's bytes mean where they are asked for as text: text of the database.
     pub(crate) encoding: Encoding,
+    /// It is known that the database is in UTF-8: in UTF-16, what is no character there is U+FFFD.
+    pub(crate) characters: bool,
 }
 
 impl Buffers {
@@ -68,11 +70,13 @@ impl Buffers {
             return null();
         }
         if !self.has_wide {
+            let whole = |v: &Value| v.text_bytes().map(|b| b.to_vec()).unwrap_or_default();
             self.wide = match v {
+                _ if self.characters => characters_to_utf16(&whole(v)),
                 Value::Blob(b, _) if self.encoding != Encoding::Utf8 => {
                     iolite_value::utf16::decode(b, self.encoding).map_or(Vec::new(), |t| to_utf16(&t))
                 }
-                _ => to_utf16(&v.text_bytes().map(|b| b.to_vec()).unwrap_or_default()),
+                _ => to_utf16(&whole(v)),
             };
             self.has_wide = true;
         }
@@ -257,7 +261,8 @@ pub(crate) unsafe fn from_encoding(p: *const c_void, n: i64, encoding: c_uchar) 
     match encoding {
         2 | 3 => {
             let e = if encoding == 2 { iolite::Encoding::Utf16le } else { iolite::Encoding::Utf16be };
-            Ok(Value::Text(iolite_value::utf16::decode(given(p, n), e)?, 0))
+            let (text, order) = iolite_value::utf16::without_mark(given(p, n), e);
+            Ok(Value::Text(iolite_value::utf16::decode(text, order)?, 0))
         }
         4 => Value::text(crate::text::from_utf16(p, n)),
         _ => Value::text(given(p, n)),

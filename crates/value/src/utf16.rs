@@ -33,6 +33,24 @@ pub fn decode(b: &[u8], enc: Encoding) -> Result<Bytes> {
     Bytes::copy_of(&out)
 }
 
+/// A text without its byte-order mark, and the order of its bytes: the mark's, or else `enc`.
+pub fn without_mark(b: &[u8], enc: Encoding) -> (&[u8], Encoding) {
+    match b {
+        [0xfe, 0xff, rest @ ..] => (rest, Encoding::Utf16be),
+        [0xff, 0xfe, rest @ ..] => (rest, Encoding::Utf16le),
+        _ => (b, enc),
+    }
+}
+
+/// As [`encode`], for a reader outside: what is no character in UTF-8 is U+FFFD.
+pub fn encode_characters(b: &[u8], enc: Encoding) -> Vec<u8> {
+    let mut out = Vec::with_capacity(2 * b.len());
+    for u in units_of(b, |_| Unit::Char(char::REPLACEMENT_CHARACTER)) {
+        out.extend_from_slice(&bytes(u, enc));
+    }
+    out
+}
+
 /// UTF-8 bytes to UTF-16, read as leniently as SQLite does ([`crate::utf8`]), but for what [`decode`] made of surrogates.
 pub fn encode(b: &[u8], enc: Encoding) -> Vec<u8> {
     let mut out = Vec::with_capacity(2 * b.len());
@@ -73,6 +91,11 @@ fn bytes(u: u16, enc: Encoding) -> [u8; 2] {
 }
 
 fn units(b: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    units_of(b, Unit::Lone)
+}
+
+/// `lone`: what a surrogate, U+FFFE and U+FFFF are.
+fn units_of(b: &[u8], lone: fn(u16) -> Unit) -> impl Iterator<Item = u16> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         let (c, end) = (at < b.len()).then(|| utf8::decode(b, at))?;
@@ -80,8 +103,8 @@ fn units(b: &[u8]) -> impl Iterator<Item = u16> + '_ {
         at = end;
         Some(match *own {
             // What counts as no character in UTF-8 is a unit here: surrogates, U+FFFE, U+FFFF.
-            [0xed, x @ 0xa0..=0xbf, y] => Unit::Lone(0xd000 | (x as u16 & 0x3f) << 6 | y as u16 & 0x3f),
-            [0xef, 0xbf, y @ 0xbe..=0xbf] => Unit::Lone(0xffc0 | y as u16 & 0x3f),
+            [0xed, x @ 0xa0..=0xbf, y] => lone(0xd000 | (x as u16 & 0x3f) << 6 | y as u16 & 0x3f),
+            [0xef, 0xbf, y @ 0xbe..=0xbf] => lone(0xffc0 | y as u16 & 0x3f),
             _ => Unit::Char(char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)),
         })
     })
