@@ -542,8 +542,12 @@ impl Codegen<'_> {
         self.jump_unless_all(filter, next)?;
         let first = self.b.regs(n + 1);
         for (k, c) in columns.iter().enumerate() {
-            let col =
-                ColumnRef { table: id, column: *c, affinity: Affinity::Blob, collation: Collation::Binary };
+            let of_query = match &l.source.kind {
+                SourceKind::Subquery(q) => q.select.columns.get(*c as usize),
+                _ => None,
+            };
+            let affinity = of_query.map_or(Affinity::Blob, |x| x.affinity);
+            let col = ColumnRef { table: id, column: *c, affinity, collation: Collation::Binary };
             self.column(&col, first + k as i32)?;
         }
         // What tells equal entries apart.

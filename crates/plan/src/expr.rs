@@ -493,6 +493,17 @@ pub fn match_affinity(a: Affinity, b: Affinity) -> Affinity {
     }
 }
 
+impl InSelect {
+    /// Finds with what affinities the sides meet: of a compound, the last arm says so.
+    pub fn meet(&mut self) {
+        let set = &self.select.select;
+        let last = set.cores.last().map_or(&[][..], |c| &c.result);
+        let of_set = |k: usize| last.get(k).map_or(set.columns[k].affinity, Expr::affinity);
+        self.affinities =
+            (0..self.lhs.len()).map(|k| match_affinity(self.lhs[k].affinity(), of_set(k))).collect();
+    }
+}
+
 /// The collating sequence with which two expressions are compared: an explicit one, left before right; else a
 /// column's, left before right.
 pub fn comparison_collation(a: &Expr, b: &Expr, default: &Collation) -> Collation {

@@ -263,7 +263,7 @@ impl<'a> Planner<'a> {
         if !changing {
             outer_join::omit(core, order_by);
         }
-        push_down::push_down(core);
+        push_down::push_down(core, &mut self.numbers);
         if !changing && !self.flat {
             exists::join(core);
         }

@@ -65,3 +65,10 @@ SELECT * FROM (SELECT 1 c1, a c2 FROM padded EXCEPT VALUES ('x', 2.0)) WHERE c1 
 SELECT * FROM (SELECT max(rowid) c1, a c2 FROM padded EXCEPT VALUES ('x', 2.0) UNION SELECT b, c FROM padded) WHERE c1 NOT BETWEEN c2 AND c1;
 SELECT * FROM (VALUES (1, 'x') UNION ALL SELECT b, a FROM padded UNION ALL VALUES (2, 'y'), (3, 'z')) WHERE column1 > 0;
 SELECT * FROM (VALUES (1, 'x') UNION SELECT b, a FROM padded UNION ALL VALUES (2, 'y')) WHERE column1 > 1;
+create table ci(a int, b real, c blob, d text);
+insert into ci values(1, 1, '1', '1'), (2, 2, x'32', '2');
+select u.f, v.f from (select c as f from ci union all select a from ci) u join (select a as f from ci union all select b from ci) v on u.f = v.f;
+select ci.c, u.f from ci left join (select a as f from ci union select b from ci) u on u.f = ci.a;
+select f from (select b + 0 as f from ci union all select b from ci) where f in (select d from ci);
+select f from (select b + 0 as f from ci union all select a from ci) where f not in (select c from ci);
+select f, g from (select b + 0 as f, d as g from ci union all select a, b from ci) where (f, g) in (select d, d from ci);

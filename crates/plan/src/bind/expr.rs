@@ -2,7 +2,7 @@
 
 use super::from::push_filter;
 use super::*;
-use crate::expr::{comparison_affinity, comparison_collation, list_affinity, match_affinity};
+use crate::expr::{comparison_affinity, comparison_collation, list_affinity};
 use iolite_sql::ast::{BinaryOp, Literal, UnaryOp};
 use iolite_sql::walk::TableNames;
 use iolite_value::{Affinity, Value};
@@ -498,20 +498,18 @@ impl Binder<'_> {
             });
         }
         let lhs = fields(lhs);
-        let mut affinities = Vec::new();
         let mut collations = Vec::new();
-        // Of a compound, the last arm says with what affinity the sides meet.
         let last = select.select.cores.last().map_or(&[][..], |c| &c.result);
         for (k, (e, c)) in lhs.iter().zip(&select.select.columns).enumerate() {
-            let own = last.get(k).map_or(c.affinity, Expr::affinity);
-            affinities.push(match_affinity(e.affinity(), own));
             // COLLATE decides, first the left side's; then the left side, then the column selected.
             collations.push(match (e.collation(), last.get(k).and_then(Expr::collation)) {
                 (Some((_, false)) | None, Some((coll, true))) | (Some((coll, _)), _) => coll,
                 (None, _) => c.collation.clone(),
             });
         }
-        Ok(Expr::InSelect(Box::new(InSelect { not, lhs, select, affinities, collations })))
+        let mut set = InSelect { not, lhs, select, affinities: Vec::new(), collations };
+        set.meet();
+        Ok(Expr::InSelect(Box::new(set)))
     }
 
     fn row_in_list(&mut self, not: bool, lhs: Expr, list: &[ast::Expr]) -> Result<Expr> {

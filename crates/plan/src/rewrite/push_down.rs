@@ -5,6 +5,7 @@
 //! all of the values that are equal, of which a group or a set shows one. In an arm of a compound a comparison has the affinity
 //! of what the arm gives, as in SQLite. Where arms differ in that, any condition goes down, for fewer rows may come out so.
 
+use super::renumber::renumber_queries;
 use super::substitute::replace_in_expr;
 use crate::bound::*;
 use crate::expr::{comparison_affinity, list_affinity};
@@ -13,7 +14,7 @@ use iolite_sql::ast::CompoundOp;
 use iolite_value::Collation;
 
 /// Pushes down what can be pushed in `core`, after flattening.
-pub fn push_down(core: &mut Core) {
+pub fn push_down(core: &mut Core, numbers: &mut Numbers) {
     if core.filter.is_empty() || core.sources.iter().any(|s| s.join.right) {
         return;
     }
@@ -32,7 +33,7 @@ pub fn push_down(core: &mut Core) {
         let terms: Vec<Expr> = core.filter.iter().filter(asks).map(|f| f.expr.clone()).collect();
         let SourceKind::Subquery(q) = &mut core.sources[i].kind else { continue };
         for t in terms {
-            push(&t, &mut q.select, id);
+            push(&t, &mut q.select, id, numbers);
         }
     }
 }
@@ -83,7 +84,7 @@ fn only_about(e: &Expr, id: TableId) -> bool {
     own && !others
 }
 
-fn push(term: &Expr, select: &mut Select, id: TableId) {
+fn push(term: &Expr, select: &mut Select, id: TableId, numbers: &mut Numbers) {
     let mut columns: Vec<usize> = Vec::new();
     let mut known = true;
     term.any(&mut |x| {
@@ -116,6 +117,7 @@ fn push(term: &Expr, select: &mut Select, id: TableId) {
         // One row of VALUES is a SELECT without FROM, which a condition can leave out.
         arm.values.clear();
         let mut expr = term.clone();
+        renumber_queries(&mut expr, numbers);
         let results = &arm.result;
         replace_in_expr(&mut expr, &|c| {
             let k = usize::try_from(c.column).ok().filter(|_| c.table == id)?;
@@ -148,12 +150,12 @@ fn is_mixed(s: &Source) -> bool {
     differ(&q.select.cores, &(0..width).collect::<Vec<_>>())
 }
 
-/// Whether a condition can be asked of other columns than it was made for: it has no queries, and nothing that belongs to its place.
+/// Whether a condition can be asked of other columns than it was made for: it has no queries but sets that depend on nothing
+/// outside, and nothing that belongs to its place.
 fn movable(e: &Expr) -> bool {
     !e.any(&mut |x| match x {
-        Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Agg(..) | Expr::IfNotNullRow(..) => {
-            true
-        }
+        Expr::Subquery(..) | Expr::Exists(_) | Expr::Agg(..) | Expr::IfNotNullRow(..) => true,
+        Expr::InSelect(i) => !i.select.outer.is_empty(),
         other => is_fixed(other),
     })
 }
@@ -202,6 +204,7 @@ fn compare_as_there(e: &mut Expr) {
             }
         }
         Expr::InList(l) => l.affinity = list_affinity(&l.lhs),
+        Expr::InSelect(i) => i.meet(),
         _ => {}
     }
 }

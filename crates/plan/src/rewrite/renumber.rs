@@ -10,14 +10,14 @@ use std::rc::Rc;
 
 /// Gives all that `core` defines new numbers.
 pub fn renumber(core: &mut Core, numbers: &mut Numbers) {
-    let mut r = Renumbering {
-        numbers,
-        tables: FastMap::default(),
-        aggs: FastMap::default(),
-        queries: FastMap::default(),
-    };
+    let mut r = Renumbering::new(numbers);
     r.define(core);
     r.core(core);
+}
+
+/// Gives the queries nested in an expression new numbers.
+pub fn renumber_queries(e: &mut Expr, numbers: &mut Numbers) {
+    Renumbering::new(numbers).expr(e);
 }
 
 struct Renumbering<'n> {
@@ -29,6 +29,15 @@ struct Renumbering<'n> {
 }
 
 impl Renumbering<'_> {
+    fn new(numbers: &mut Numbers) -> Renumbering<'_> {
+        Renumbering {
+            numbers,
+            tables: FastMap::default(),
+            aggs: FastMap::default(),
+            queries: FastMap::default(),
+        }
+    }
+
     fn define(&mut self, c: &Core) {
         for s in c.sources.iter() {
             self.define_table(s.id);
