@@ -15,6 +15,7 @@ use crate::point::{self, Point};
 use crate::rewrite::exists;
 use crate::rewrite::fixed_columns;
 use crate::rewrite::flatten::{self, Around};
+use crate::rewrite::having;
 use crate::rewrite::not_null;
 use crate::rewrite::outer_join;
 use crate::rewrite::push_down;
@@ -272,6 +273,7 @@ impl<'a> Planner<'a> {
             not_null::simplify(core, order_by);
         }
         fixed_columns::conclude(core);
+        having::to_rows(core);
         if let Some(point) = point::find(self.env, core)? {
             self.point(plan, core, order_by, point)?;
             // A row alone is in every order.

@@ -3,6 +3,7 @@
 pub mod exists;
 pub mod fixed_columns;
 pub mod flatten;
+pub mod having;
 pub mod not_null;
 pub mod outer_join;
 pub mod push_down;
