@@ -114,10 +114,12 @@ impl Compiler<'_> {
             p.nested(&e)?;
             self.triggers[number].when = Some(e);
         }
+        let silent = std::mem::take(&mut self.silent);
         for (stmt, _) in &trigger.ast.body {
             let step = self.trigger_step(&mut b, stmt, or, &mut nested).map_err(Error::without_offset)?;
             self.triggers[number].steps.push(step);
         }
+        self.silent = silent;
         self.databases |= b.databases;
         self.triggers[number].nested = nested;
         Ok(number)

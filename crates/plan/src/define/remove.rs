@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 impl Compiler<'_> {
     /// The rows of a table that is dropped are deleted one by one where foreign keys care: where others refer to it, or
-    /// violations of its own keys that are deferred may go with it. No triggers fire but those that keys ask for.
+    /// violations of its own keys that are deferred may go with it. Its own triggers do not fire for these rows; what the actions of keys change, those of any table do.
     pub(super) fn empty_for_keys(
         &mut self,
         b: &mut Binder<'_>,
