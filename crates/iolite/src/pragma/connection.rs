@@ -1,6 +1,6 @@
 //! Settings of a connection.
 
-use super::words::{number as parse_number, truth};
+use super::words::{int32, number as parse_number, truth, whole};
 use super::{Call, Pragma, Rows, int, one, text};
 use crate::settings::{Analytics, Settings};
 use iolite_base::{Error, Result};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("analytics", analytics),
-    Pragma::new("analysis_limit", analysis_limit),
+    Pragma::new("analysis_limit", |c| number(c, |s| &s.analysis_limit)),
     Pragma::new("busy_timeout", busy_timeout).columns(&["timeout"]),
     Pragma::new("case_sensitive_like", case_sensitive_like).columns(&[]),
     Pragma::new("defer_foreign_keys", defer_foreign_keys).silent(),
@@ -34,16 +34,11 @@ pub(super) fn flag(c: &Call<'_>, cell: &Cell<bool>) -> Result<Rows> {
 
 fn number(c: &Call<'_>, get: fn(&Settings) -> &Cell<i64>) -> Result<Rows> {
     let cell = get(&c.inner().settings);
-    if let Some(v) = c.value {
-        cell.set(parse_number(v).max(0));
+    // What is no number, or negative, only asks what it is.
+    if let Some(n) = c.value.and_then(whole).filter(|n| *n >= 0) {
+        cell.set(n & i64::from(i32::MAX));
     }
     int(cell.get())
-}
-
-/// A negative limit asks what it is.
-fn analysis_limit(c: &Call<'_>) -> Result<Rows> {
-    let value = c.value.filter(|v| parse_number(v) >= 0);
-    number(&Call { value, ..*c }, |s| &s.analysis_limit)
 }
 
 fn defer_foreign_keys(c: &Call<'_>) -> Result<Rows> {
@@ -91,7 +86,7 @@ fn analytics(c: &Call<'_>) -> Result<Rows> {
 
 fn busy_timeout(c: &Call<'_>) -> Result<Rows> {
     if let Some(v) = c.value {
-        c.conn.busy_timeout(parse_number(v).clamp(0, i32::MAX as i64) as u32)?;
+        c.conn.busy_timeout(int32(v).max(0) as u32)?;
     }
     int(c.inner().settings.busy_timeout() as i64)
 }

@@ -1,6 +1,6 @@
 //! What belongs to a database file: its header, its pages, its journal, and how its pages are kept.
 
-use super::words::{int32, number, truth};
+use super::words::{int32, number, truth, truth_or, whole};
 use super::{Call, Pragma, Rows, Writes, int, one, text};
 use iolite_base::{Encoding, Error, Result};
 use iolite_btree::{AutoVacuum, JournalMode, LeaseTerms, LockingMode, SecureDelete, SyncMode};
@@ -80,7 +80,7 @@ fn cache_size(c: &Call<'_>) -> Result<Rows> {
     if let Some(v) = c.value {
         let db = c.schema.map_or(Ok(0), |s| c.inner().database_number(s))?;
         c.inner().databases.borrow()[db].cache_sized.set(true);
-        b.set_cache_size(number(v).clamp(i32::MIN as i64 + 1, i32::MAX as i64) as i32)?;
+        b.set_cache_size(int32(v).max(i32::MIN + 1))?;
     }
     int(b.cache_size() as i64)
 }
@@ -88,7 +88,8 @@ fn cache_size(c: &Call<'_>) -> Result<Rows> {
 fn cache_spill(c: &Call<'_>) -> Result<Rows> {
     let b = c.btree()?;
     if let Some(v) = c.value {
-        let on = truth(v) || number(v) > 0;
+        let is_number = v.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit());
+        let on = truth_or(v, !is_number || number(v) != 0);
         b.set_cache_spill(on)?;
         c.inner().settings.cache_spill.set(if on { number(v).max(1) } else { 0 });
         return Ok(Vec::new());
@@ -126,7 +127,7 @@ fn data_version(c: &Call<'_>) -> Result<Rows> {
 /// The cache size that the file's header names, in pages; it is the connection's too.
 fn default_cache_size(c: &Call<'_>) -> Result<Rows> {
     if let Some(v) = c.value {
-        let pages = number(v).clamp(i32::MIN as i64 + 1, i32::MAX as i64).abs() as i32;
+        let pages = int32(v).max(i32::MIN + 1).abs();
         c.writing(|b| b.set_meta(3, pages as u32))?;
         c.btree()?.set_cache_size(pages)?;
     }
@@ -262,7 +263,7 @@ fn locking_mode(c: &Call<'_>) -> Result<Rows> {
 }
 
 fn max_page_count(c: &Call<'_>) -> Result<Rows> {
-    let v = c.value.map_or(0, number).clamp(0, u32::MAX as i64 - 1) as u32;
+    let v = c.value.and_then(whole).unwrap_or(0).clamp(0, u32::MAX as i64 - 1) as u32;
     let n = c.reading_on(|b| if v > 0 { b.set_max_page_count(v) } else { Ok(b.max_page_count()) })?;
     int(n as i64)
 }
@@ -331,11 +332,21 @@ fn synchronous(c: &Call<'_>) -> Result<Rows> {
         if !c.inner().txn.is_autocommit() {
             return Err(Error::sql("Safety level may not be changed inside a transaction"));
         }
-        let mode = match v.to_ascii_lowercase().as_str() {
-            "off" | "0" | "no" | "false" => SyncMode::Off,
-            "normal" | "1" | "on" | "yes" | "true" => SyncMode::Normal,
-            "extra" | "3" => SyncMode::Extra,
-            _ => SyncMode::Full,
+        let level = match v.to_ascii_lowercase().as_str() {
+            "extra" => 3,
+            "full" => 2,
+            "off" | "no" | "false" => 0,
+            // Of a number three bits of the next one count.
+            n if n.starts_with(|c: char| c.is_ascii_digit()) => {
+                (int32(n) as u8).wrapping_add(1).wrapping_rem(8).saturating_sub(1)
+            }
+            _ => 1,
+        };
+        let mode = match level {
+            0 => SyncMode::Off,
+            1 => SyncMode::Normal,
+            2 => SyncMode::Full,
+            _ => SyncMode::Extra,
         };
         b.set_synchronous(mode)?;
     }
@@ -350,7 +361,7 @@ fn synchronous(c: &Call<'_>) -> Result<Rows> {
 fn wal_autocheckpoint(c: &Call<'_>) -> Result<Rows> {
     let b = c.btree()?;
     if let Some(v) = c.value {
-        c.conn.set_autocheckpoint(number(v).clamp(0, u32::MAX as i64) as u32)?;
+        c.conn.set_autocheckpoint(int32(v).max(0) as u32)?;
     }
     int(b.wal_autocheckpoint() as i64)
 }
