@@ -106,10 +106,16 @@ impl Binder<'_> {
                         )));
                     }
                     self.note_name(n, &t, Some(i));
-                    // The first mention of a column counts.
-                    columns[i].get_or_insert(k);
+                    // The first mention of a column counts, but of the rowid the last.
+                    match t.rowid_alias == Some(i) {
+                        true => columns[i] = Some(k),
+                        false => _ = columns[i].get_or_insert(k),
+                    }
                 }
-                None if is_rowid(&n.text) && t.has_rowid() => rowid = Some(k),
+                None if is_rowid(&n.text) && t.has_rowid() => match t.rowid_alias {
+                    Some(i) => columns[i] = Some(k),
+                    None => rowid = Some(k),
+                },
                 // ALTER TABLE does not mind.
                 None if self.log.is_some() => {}
                 None => {
