@@ -248,9 +248,24 @@ impl Error {
         self
     }
 
+    /// As [`Error::at`]; `None`: the error has no place in the text.
+    pub fn at_place(self, offset: Option<u32>) -> Error {
+        self.at(offset.unwrap_or(NOWHERE))
+    }
+
     /// The same error, which has no place in the text, whoever would add one: SQLite tells none for it.
     pub fn nowhere(self) -> Error {
         self.at(NOWHERE)
+    }
+
+    /// The same error, of a text of which a part stands so many bytes further on in the statement's.
+    pub fn moved_by(mut self, bytes: i64) -> Error {
+        if let Some(offset) = self.detail.as_mut().and_then(|d| d.offset.as_mut())
+            && *offset != NOWHERE
+        {
+            *offset = u32::try_from(i64::from(*offset) + bytes).unwrap_or(NOWHERE);
+        }
+        self
     }
 
     /// The same error without an offset: for text the user did not write in this statement.

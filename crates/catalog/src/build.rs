@@ -192,7 +192,7 @@ impl TableBuilder<'_> {
     fn column(&mut self, def: &ast::ColumnDef) -> Result<()> {
         let name = &def.name.text;
         if self.table.column(name).is_some() {
-            return Err(Error::sql(format!("duplicate column name: {name}")).at(def.name.span.start));
+            return Err(Error::sql(format!("duplicate column name: {name}")).nowhere());
         }
         let mut decltype: &str = def.ty.as_ref().map_or("", |t| &t.text);
         // `GENERATED ALWAYS` may be swallowed by a type name; the parser keeps it apart, so nothing to do here.
@@ -731,9 +731,9 @@ fn resolve_term(term: &ast::SortTerm, t: &Table) -> Result<(ColumnSource, Option
                 return Err(Error::sql(format!("no such column: {}", column.text)).at(column.span.start));
             }
         },
-        Expr::Literal(ast::Literal::Text(s), _) => match t.column(s) {
+        Expr::Literal(ast::Literal::Text(s), span) => match t.column(s) {
             Some(i) => ColumnSource::Column(i),
-            None => return Err(Error::sql(format!("no such column: {s}"))),
+            None => return Err(Error::sql(format!("no such column: {s}")).at(span.start)),
         },
         other => ColumnSource::Expr(Rc::new(other.clone())),
     };

@@ -68,7 +68,7 @@ fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Targets> {
             let schema = q.schema.as_ref().map(|s| &*s.text);
             let name = &*q.name.text;
             if let Some(s) = schema.filter(|s| catalog.database(s).is_none()) {
-                return Err(Error::sql(format!("unknown database {s}")));
+                return Err(Error::sql(format!("unknown database {s}")).at_place(q.place()));
             }
             if schema.is_none()
                 && let Some(db) = catalog.database(name)

@@ -78,7 +78,7 @@ pub fn compile(parsed: &Parsed, text: &str, env: &Env<'_>, out: &mut StatementPl
             out.body = Body::Define(plan);
         }
         stmt => {
-            let (kind, given) = control::of_statement(stmt)?;
+            let (kind, given) = control::of_statement(stmt, env.catalog)?;
             out.body = Body::Control(c.control(kind, given, text, &mut out.nested)?);
         }
     }

@@ -7,10 +7,11 @@ use crate::plan::{NestedPlans, SelectPlan};
 use crate::planner::Planner;
 use crate::statement::control::{Control, ControlKind};
 use iolite_base::{Error, Result};
+use iolite_catalog::Catalog;
 use iolite_sql::ast::{self, Expr, Literal, Stmt};
 
 /// What a statement asks of the connection, and the expressions that it contains.
-pub(crate) fn of_statement(stmt: &Stmt) -> Result<(ControlKind, Vec<Expr>)> {
+pub(crate) fn of_statement(stmt: &Stmt, catalog: &Catalog) -> Result<(ControlKind, Vec<Expr>)> {
     let name = |n: &ast::Name| n.text.as_str().into();
     let kind = match stmt {
         Stmt::Begin(mode) => ControlKind::Begin(*mode),
@@ -25,6 +26,9 @@ pub(crate) fn of_statement(stmt: &Stmt) -> Result<(ControlKind, Vec<Expr>)> {
         }
         Stmt::Detach(name) => return Ok((ControlKind::Detach, vec![operand(name)])),
         Stmt::Vacuum { schema, into } => {
+            if let Some(s) = schema.as_ref().filter(|s| catalog.database(&s.text).is_none()) {
+                return Err(Error::sql(format!("unknown database {}", s.text)).at(s.span.start));
+            }
             let given = into.as_deref().cloned().into_iter().collect();
             return Ok((ControlKind::Vacuum(schema.as_ref().map(name)), given));
         }

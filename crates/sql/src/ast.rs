@@ -59,6 +59,13 @@ pub struct QualifiedName {
     pub name: Name,
 }
 
+impl QualifiedName {
+    /// Where it begins.
+    pub fn place(&self) -> Option<u32> {
+        Some(self.schema.as_ref().unwrap_or(&self.name).span.start)
+    }
+}
+
 /// A literal value. Numbers keep their text: whether `9223372036854775808` may be an integer depends on the
 /// minus sign before it, and defaults are printed as written.
 #[derive(Clone, PartialEq, Debug)]
@@ -225,6 +232,29 @@ pub enum Expr {
     Raise(RaiseKind, Option<Box<Expr>>, Span),
 }
 
+impl Expr {
+    /// Where SQLite tells that something is wrong with the expression: at its leftmost name or constant, if it begins with one.
+    pub fn place(&self) -> Option<u32> {
+        match self {
+            Expr::Literal(_, span) | Expr::Variable { span, .. } => Some(span.start),
+            Expr::Column { schema, table, column } => {
+                Some(schema.as_deref().or(table.as_deref()).unwrap_or(column).span.start)
+            }
+            Expr::Call(c) => Some(c.name.span.start),
+            Expr::Like { at, .. } => Some(*at),
+            Expr::Unary(_, e)
+            | Expr::IsNull(e)
+            | Expr::NotNull(e)
+            | Expr::Cast(e, _)
+            | Expr::Collate(e, _) => e.place(),
+            Expr::Binary(_, sides) => sides.0.place(),
+            Expr::Between { e, .. } | Expr::In { lhs: e, .. } => e.place(),
+            Expr::Case { base, .. } => base.as_ref()?.place(),
+            Expr::Exists(_) | Expr::Subquery(..) | Expr::Row(..) | Expr::Raise(..) => None,
+        }
+    }
+}
+
 /// A function call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Call {
@@ -304,7 +334,10 @@ pub enum FrameBound {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs)]
 pub enum FrameExclude {
+    /// Nothing is written.
     #[default]
+    Nothing,
+    /// The same rows, but what aggregates make of them is computed anew for each frame.
     NoOthers,
     CurrentRow,
     Group,
@@ -334,10 +367,7 @@ pub enum RaiseKind {
     Fail,
 }
 
-    /// Nothing is written.
 /// A type name as written in a column definition or cast: its words joined by single spaces, with the
-    Nothing,
-    /// The same rows, but what aggregates make of them is computed anew for each frame.
 /// parenthesised numbers, such as `VARCHAR(10)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeName {

@@ -83,7 +83,7 @@ impl Binder<'_> {
             args.push(self.expr(e)?);
         }
         let Ok(function) = function else { return Ok(Expr::Const(Value::Null)) };
-        let call = self.make_call(function, args, 1)?;
+        let call = self.make_call(function, args, 1).map_err(|e| e.at(*at))?;
         Ok(if *not { Expr::Not(Box::new(call)) } else { call })
     }
 
@@ -128,7 +128,7 @@ impl Binder<'_> {
                 return Ok(Expr::Const(Value::Null));
             }
         }
-        self.make_call(function, args, 0)
+        self.make_call(function, args, 0).map_err(|e| e.at(c.name.span.start))
     }
 
     fn aggregate(&mut self, c: &ast::Call, function: Rc<iolite_ext::Function>) -> Result<Expr> {

@@ -170,8 +170,8 @@ impl Binder<'_> {
         use ast::Expr as A;
         Ok(match e {
             A::Literal(l, span) => self.literal(l, false).map_err(|e| e.at(span.start))?,
-            A::Variable { number, .. } => {
-                self.prohibit("parameters")?;
+            A::Variable { number, span, .. } => {
+                self.prohibit("parameters").map_err(|e| e.at(span.start))?;
                 Expr::Param(*number)
             }
             A::Column { schema, table, column } => {
@@ -186,7 +186,7 @@ impl Binder<'_> {
                 {
                     // What cannot be found is told first.
                     self.bind_column(schema.as_deref(), table.as_deref(), column)?;
-                    self.prohibit("the \".\" operator")?;
+                    self.prohibit("the \".\" operator").map_err(|err| err.at_place(e.place()))?;
                 }
                 self.bind_column(schema.as_deref(), table.as_deref(), column)?
             }
@@ -195,16 +195,19 @@ impl Binder<'_> {
             A::IsNull(a) => Expr::IsNull(self.boxed(a)?),
             A::NotNull(a) => Expr::NotNull(self.boxed(a)?),
             A::Between { not, e, lo, hi } => {
+                let place = e.place();
                 let e = self.any_expr(e)?;
                 let (lo, hi) = (self.any_expr(lo)?, self.any_expr(hi)?);
                 let b = if width(&e) > 1 {
                     Expr::And(
-                        Box::new(self.compare(CmpOp::Ge, false, e.clone(), lo)?),
-                        Box::new(self.compare(CmpOp::Le, false, e, hi)?),
+                        Box::new(
+                            self.compare(CmpOp::Ge, false, e.clone(), lo).map_err(|e| e.at_place(place))?,
+                        ),
+                        Box::new(self.compare(CmpOp::Le, false, e, hi).map_err(|e| e.at_place(place))?),
                     )
                 } else {
                     if width(&lo) != 1 || width(&hi) != 1 {
-                        return Err(Error::sql("row value misused"));
+                        return Err(Error::sql("row value misused").at_place(place));
                     }
                     // What holds a BETWEEN is not copied: a chain of them would double with each.
                     let hi = match e.any(&mut |x| matches!(x, Expr::Between { .. })) {
@@ -216,7 +219,7 @@ impl Binder<'_> {
                 };
                 if *not { Expr::Not(Box::new(b)) } else { b }
             }
-            A::In { not, lhs, rhs, at } => self.in_expr(*not, lhs, rhs).map_err(|e| e.at(*at))?,
+            A::In { not, lhs, rhs, .. } => self.in_expr(*not, lhs, rhs).map_err(Error::nowhere)?,
             A::Exists(s) => {
                 self.prohibit("subqueries")?;
                 Expr::Exists(self.subquery(s)?)
@@ -362,9 +365,10 @@ impl Binder<'_> {
         };
         // Behind IS, a name might be a truth value, and is looked at first.
         let word = if null_eq && is_word(b) { Some(self.any_expr(b)?) } else { None };
+        let place = a.place();
         let a = self.any_expr(a)?;
         let b = word.map_or_else(|| self.any_expr(b), Ok)?;
-        self.compare(op, null_eq, a, b)
+        self.compare(op, null_eq, a, b).map_err(|e| e.at_place(place))
     }
 
     fn truth_word(&self, e: &ast::Expr) -> Option<bool> {
@@ -452,10 +456,11 @@ impl Binder<'_> {
             return Ok(Expr::int(not as i64));
         }
         // The query is looked at before what is sought in it.
+        let no_queries = |b: &Self| b.prohibit("subqueries").map_err(|e| e.at_place(lhs.place()));
         let select = match rhs {
             // Parentheses more than it needs do not make a query a value.
             ast::InSet::List(list) if let [ast::Expr::Subquery(s, _)] = &list[..] => {
-                self.prohibit("subqueries")?;
+                no_queries(self)?;
                 self.subquery(s)?
             }
             ast::InSet::List(list) => {
@@ -479,11 +484,11 @@ impl Binder<'_> {
                 return Ok(Expr::InList(Box::new(InList { not, lhs, list: items, affinity, collation })));
             }
             ast::InSet::Select(s) => {
-                self.prohibit("subqueries")?;
+                no_queries(self)?;
                 self.subquery(s)?
             }
             ast::InSet::Table { table, args } => {
-                self.prohibit("subqueries")?;
+                no_queries(self)?;
                 let s = self.table_as_select(table, args.as_deref());
                 self.subquery(&s)?
             }

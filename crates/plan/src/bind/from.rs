@@ -463,7 +463,7 @@ impl Binder<'_> {
             {
                 // Such a table counts as one of the main database.
                 self.databases |= 1;
-                return self.virtual_source(0, &c, args.unwrap_or(&[]), &q.name);
+                return self.virtual_source(0, &c, args.unwrap_or(&[]));
             }
             return Err(self.no_such_table(q));
         };
@@ -488,7 +488,7 @@ impl Binder<'_> {
             TableKind::Virtual { .. } if !self.env.virtual_tables => Err(self.no_such_table(q)),
             TableKind::Virtual { .. } => {
                 let c = self.env.connector.connect(db, &table)?;
-                self.virtual_source(db, &c, args.unwrap_or(&[]), &q.name)
+                self.virtual_source(db, &c, args.unwrap_or(&[]))
             }
         }
     }
@@ -727,7 +727,7 @@ impl Binder<'_> {
                     return Err(Error::sql("cannot use window functions in recursive queries"));
                 }
                 if outs.len() != select.columns.len() {
-                    return Err(width_mismatch(*op));
+                    return Err(width_mismatch(*op, c));
                 }
                 let refs =
                     core.sources.iter().filter(|s| matches!(s.kind, SourceKind::Working(w) if w == id));
@@ -756,8 +756,11 @@ fn times_named(f: &ast::From, name: &str) -> usize {
     times(&f.first) + f.joins.iter().map(|j| times(&j.table)).sum::<usize>()
 }
 
-/// The words for arms of different width.
-pub(crate) fn width_mismatch(op: ast::CompoundOp) -> Error {
+/// The words for arms of different width; `right` is the one behind the operator.
+pub(crate) fn width_mismatch(op: ast::CompoundOp, right: &ast::SelectCore) -> Error {
+    if matches!(right, ast::SelectCore::Values(rows) if rows.len() == 1) {
+        return Error::sql("all VALUES must have the same number of terms");
+    }
     let word = match op {
         ast::CompoundOp::Union => "UNION",
         ast::CompoundOp::UnionAll => "UNION ALL",

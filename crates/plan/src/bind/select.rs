@@ -108,7 +108,8 @@ impl Binder<'_> {
                 asked.push(self.put_off(before));
             }
             if outs.last().is_some_and(|o| o.len() != columns.len()) {
-                return Err(width_mismatch(s.compounds[i].0));
+                let (op, right) = &s.compounds[i];
+                return Err(width_mismatch(*op, right));
             }
             outs.push(columns);
             cores.push(core);
@@ -184,7 +185,7 @@ impl Binder<'_> {
             let column = match ordinal(e) {
                 Some(k) => {
                     if k < 1 || k > n as i64 {
-                        return Err(out_of_range(i, "ORDER", n));
+                        return Err(out_of_range(i, "ORDER", n, e.place()));
                     }
                     Some(k as usize - 1)
                 }
@@ -436,7 +437,8 @@ impl Binder<'_> {
             let e = match ordinal(bare) {
                 Some(k) => {
                     if k < 1 || k > core.result.len() as i64 {
-                        return Err(out_of_range(i, "GROUP", core.result.len()));
+                        let place = bare.place().filter(|_| is_no_number(k));
+                        return Err(out_of_range(i, "GROUP", core.result.len(), place));
                     }
                     let mut e = g;
                     while let ast::Expr::Collate(inner, name) = e {
@@ -504,7 +506,8 @@ impl Binder<'_> {
         let mut column = None;
         if let Some(k) = ordinal(e) {
             if k < 1 || k > core.result.len() as i64 {
-                return Err(out_of_range(i, "ORDER", core.result.len()));
+                let place = e.place().filter(|_| is_no_number(k));
+                return Err(out_of_range(i, "ORDER", core.result.len(), place));
             }
             column = Some(k as usize - 1);
         } else if let ast::Expr::Column { schema: None, table: None, column: name } = e {
@@ -898,9 +901,14 @@ fn ordinal(e: &ast::Expr) -> Option<i64> {
     }
 }
 
-fn out_of_range(i: usize, clause: &str, n: usize) -> Error {
+fn out_of_range(i: usize, clause: &str, n: usize, place: Option<u32>) -> Error {
     Error::sql(format!("{} {clause} BY term out of range - should be between 1 and {n}", nth(i + 1)))
-        .nowhere()
+        .at_place(place)
+}
+
+/// Whether it is a number that no query can have a column of: such a term is told of with its place.
+fn is_no_number(k: i64) -> bool {
+    !(1..=0xffff).contains(&k)
 }
 
 pub(crate) fn nth(n: usize) -> String {

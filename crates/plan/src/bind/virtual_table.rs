@@ -51,7 +51,6 @@ impl Binder<'_> {
         db: usize,
         c: &Connected,
         args: &[ast::Expr],
-        name: &ast::Name,
     ) -> Result<(SourceKind, Rc<str>, Option<usize>, Columns)> {
         let table = c.table.clone();
         if c.uses_all_schemas {
@@ -65,7 +64,7 @@ impl Binder<'_> {
         let hidden = table.columns.iter().filter(|c| c.hidden).count();
         if args.len() > hidden {
             let text = format!("too many arguments on {}() - max {hidden}", table.name);
-            return Err(Error::sql(text).at(name.span.start));
+            return Err(Error::sql(text).nowhere());
         }
         let shown = table.name.clone();
         let columns = Columns::Table(table.clone());

@@ -40,7 +40,7 @@ impl Binder<'_> {
             return self.complain(e, &c.args);
         }
         if c.distinct {
-            return Err(Error::sql("DISTINCT is not supported for window functions").at(at));
+            return Err(Error::sql("DISTINCT is not supported for window functions").nowhere());
         }
         if c.filter.is_some() && own {
             return Err(Error::sql("FILTER clause may only be used with aggregate window functions").at(at));

@@ -35,10 +35,12 @@ impl Compiler<'_> {
             _ => Tail::Nothing,
         };
         let sql = stored_text("CREATE TABLE", b.text, c.name.name.span.start, text, tail);
-        let t = table_of_text(&sql).map_err(Error::without_offset)?;
+        // The stored text begins with its own words in place of those before the name.
+        let moved = c.name.name.span.start as i64 - "CREATE TABLE ".len() as i64;
+        let t = table_of_text(&sql).map_err(|e| e.moved_by(moved))?;
         iolite_catalog::check_column_count(t.columns.len(), name, self.env.limits)?;
         let t = Rc::new(t);
-        validate(b, &t)?;
+        validate(b, &t).map_err(|e| e.moved_by(moved))?;
         let mut steps = Vec::new();
         self.make_table(db, &t, sql, &mut steps);
         Ok(steps)
@@ -137,7 +139,7 @@ impl Compiler<'_> {
         if let Some(s) = schema
             && self.env.catalog.database(s).is_none()
         {
-            return Err(Error::sql(format!("unknown database {s}")));
+            return Err(Error::sql(format!("unknown database {s}")).at_place(c.name.place()));
         }
         let found = self.env.catalog.table(schema, &c.table.text);
         let Some((db, t)) = found else {
@@ -357,6 +359,9 @@ fn validate(b: &mut Binder<'_>, t: &Rc<Table>) -> Result<()> {
     }
     b.generated(t, 0)?;
     for i in t.indexes.borrow().iter() {
+        for n in i.columns.iter().filter_map(|c| c.collation.as_ref()) {
+            b.collation(n)?;
+        }
         b.index_key(t, i)?;
     }
     Ok(())

@@ -206,7 +206,7 @@ impl Compiler<'_> {
         if let Some(s) = schema
             && self.env.catalog.database(s).is_none()
         {
-            return Err(Error::sql(format!("unknown database {s}")));
+            return Err(Error::sql(format!("unknown database {s}")).at_place(q.place()));
         }
         let is_collation = schema.is_none() && self.env.registry.collation(name, self.env.encoding).is_some();
         if is_collation {
