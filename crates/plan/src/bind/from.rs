@@ -27,7 +27,7 @@ impl Binder<'_> {
         out: &mut Core,
     ) -> Result<Vec<(TableId, &'f ast::Expr)>> {
         let mut clauses: Vec<(TableId, &ast::Expr)> = Vec::new();
-        self.join_into(f, out, &mut clauses)?;
+        self.join_into(f, false, out, &mut clauses)?;
         if out.sources.len() > 64 {
             return Err(Error::sql("at most 64 tables in a join"));
         }
@@ -57,27 +57,27 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// `strict`: a RIGHT or FULL JOIN follows in what this is the first part of.
     fn join_into<'f>(
         &mut self,
         f: &'f ast::From,
+        strict: bool,
         out: &mut Core,
         clauses: &mut Vec<(TableId, &'f ast::Expr)>,
     ) -> Result<()> {
         // USING looks for its columns in this join, not in one around its parentheses.
         let first = self.scope().sources.len();
-        self.joined_table(&f.first, JoinKind::default(), true, out, clauses)?;
         // Without RIGHT or FULL JOIN, USING means the leftmost table that has the column; with one, there may be no other.
-        let strict = f.joins.iter().any(|j| matches!(j.op, JoinOp::Right | JoinOp::Full));
+        let strict = strict || goes_right(f);
+        self.joined_table(&f.first, JoinKind::default(), Some(strict), out, clauses)?;
         for j in &f.joins {
             let kind = JoinKind {
                 left: matches!(j.op, JoinOp::Left | JoinOp::Full),
                 right: matches!(j.op, JoinOp::Right | JoinOp::Full),
                 cross: j.op == JoinOp::Cross,
             };
-            let plain =
-                !kind.left && !kind.right && !j.natural && !matches!(j.constraint, JoinConstraint::Using(_));
             let before = self.scope().sources.len();
-            self.joined_table(&j.table, kind, plain, out, clauses)?;
+            self.joined_table(&j.table, kind, None, out, clauses)?;
             let id = self.scope().sources.last().expect("just added").id;
             if j.natural && !matches!(j.constraint, JoinConstraint::None) {
                 return Err(Error::sql("a NATURAL join may not have an ON or USING clause"));
@@ -198,18 +198,19 @@ impl Binder<'_> {
         &mut self,
         t: &'f ast::Table,
         join: JoinKind,
-        plain: bool,
+        first: Option<bool>,
         out: &mut Core,
         clauses: &mut Vec<(TableId, &'f ast::Expr)>,
     ) -> Result<()> {
         let alias: Option<Rc<str>> = t.alias.as_ref().map(|a| Rc::from(&*a.text));
         match &t.kind {
             ast::TableKind::Join(inner) => {
-                let simple = inner.joins.iter().all(|j| !matches!(j.op, JoinOp::Right | JoinOp::Full));
-                if alias.is_none() && (inner.joins.is_empty() || plain && simple) {
-                    let first = out.sources.len();
-                    self.join_into(inner, out, clauses)?;
-                    if let Some(s) = out.sources.get_mut(first) {
+                // The target of an UPDATE stands before what is joined to it.
+                let dissolves = first.is_some() && (out.sources.is_empty() || !goes_right(inner));
+                if alias.is_none() && (inner.joins.is_empty() || dissolves) {
+                    let at = out.sources.len();
+                    self.join_into(inner, first == Some(true), out, clauses)?;
+                    if let Some(s) = out.sources.get_mut(at) {
                         s.join = join;
                     }
                     return Ok(());
@@ -390,37 +391,7 @@ impl Binder<'_> {
             let out = (|| -> Result<_> {
                 let mut core = Core::default();
                 b.from(inner, &mut core)?;
-                let mut columns = Vec::new();
-                let count = b.scope().sources.len();
-                for s in 0..count {
-                    let (id, cols, hidden, qualifier) = {
-                        let x = &b.scope().sources[s];
-                        (x.id, x.columns.clone(), x.hidden.clone(), x.name.clone())
-                    };
-                    for i in 0..cols.len() {
-                        let name = cols.name(i);
-                        let is_hidden = hidden.contains(&i);
-                        let mut e = b.column_of(id, &cols, i)?;
-                        let merged = b.scope().merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&name));
-                        if let Some((_, m)) = merged
-                            && !is_hidden
-                        {
-                            e = m.clone();
-                        }
-                        let out = b.out_column(&e, name.clone());
-                        let qualifier = match &cols {
-                            Columns::Query(q) => q[i].qualifier.clone().unwrap_or(qualifier.clone()),
-                            Columns::Table(_) => qualifier.clone(),
-                        };
-                        columns.push(QueryColumn {
-                            name,
-                            qualifier: Some(qualifier),
-                            out: out.clone(),
-                            shadowed: is_hidden || cols.is_hidden(i),
-                        });
-                        core.result.push(e);
-                    }
-                }
+                let columns = b.columns_inside(&mut core)?;
                 Ok((core, columns))
             })();
             b.scopes.pop();
@@ -434,6 +405,66 @@ impl Binder<'_> {
         };
         let q = FromQuery { outer, label, ..FromQuery::plain(select) };
         Ok((q, Columns::Query(columns.into())))
+    }
+
+    /// The columns of a join in parentheses, whose tables are the scope: before those of a table stands what USING merges of
+    /// the next, behind them its rowid. Their values go to `core`.
+    fn columns_inside(&mut self, core: &mut Core) -> Result<Vec<QueryColumn>> {
+        let mut columns: Vec<QueryColumn> = Vec::new();
+        let mut add = |b: &Self, e: Expr, inside: Inside, shadowed: bool| {
+            let base = if inside.rowid { "_ROWID_".into() } else { inside.column.clone() };
+            let name = unlike(base, &columns);
+            let out = b.out_column(&e, name.clone());
+            columns.push(QueryColumn { name, inside: Some(inside), out, shadowed });
+            core.result.push(e);
+        };
+        let merged_names = |s: Option<&ScopeSource>| -> Vec<Rc<str>> {
+            s.map_or_else(Vec::new, |s| s.hidden.iter().map(|h| s.columns.bare_name(*h)).collect())
+        };
+        let mut seen = Vec::new();
+        for s in 0..self.scope().sources.len() {
+            let merged = merged_names(self.scope().sources.get(s + 1));
+            for text in &merged {
+                let bare =
+                    Name { text: (&**text).into(), quote: ast::Quote::Bracket, span: Default::default() };
+                // Nobody wrote the name.
+                let log = self.log.take();
+                let e = self.bind_column(None, None, &bare).map_err(|e| e.without_offset().nowhere());
+                self.log = log;
+                let again = seen.iter().any(|x: &Rc<str>| x.eq_ignore_ascii_case(text));
+                seen.push(text.clone());
+                add(self, e?, Inside { table: None, column: text.clone(), rowid: false }, again);
+            }
+            let x = &self.scope().sources[s];
+            let (id, cols, hidden, table) = (x.id, x.columns.clone(), x.hidden.clone(), x.name.clone());
+            for i in 0..cols.len() {
+                let mut inside =
+                    Inside { table: Some(table.clone()), column: cols.bare_name(i), rowid: false };
+                let mut shadowed = cols.is_hidden(i)
+                    || hidden.contains(&i)
+                    || merged.iter().any(|m| m.eq_ignore_ascii_case(&inside.column));
+                if let Columns::Query(q) = &cols
+                    && let Some(deeper) = &q[i].inside
+                {
+                    if deeper.rowid {
+                        continue;
+                    }
+                    inside = deeper.clone();
+                    shadowed |= q[i].shadowed;
+                }
+                self.is_the_only(s, i).map_err(Error::nowhere)?;
+                add(self, self.column_of(id, &cols, i)?, inside, shadowed);
+            }
+            if matches!(&cols, Columns::Table(t) if t.has_rowid()) {
+                add(
+                    self,
+                    self.rowid_of(id),
+                    Inside { table: Some(table), column: "rowid".into(), rowid: true },
+                    true,
+                );
+            }
+        }
+        Ok(columns)
     }
 
     /// A name in FROM: a common table expression, a table, a view, a table-valued function.
@@ -744,6 +775,15 @@ impl Binder<'_> {
     }
 }
 
+/// Whether there is a RIGHT or FULL JOIN in a join, or in one in parentheses that it begins with.
+fn goes_right(f: &ast::From) -> bool {
+    let begins_with = match &f.first {
+        ast::Table { kind: ast::TableKind::Join(inner), alias: None } => goes_right(inner),
+        _ => false,
+    };
+    begins_with || f.joins.iter().any(|j| matches!(j.op, JoinOp::Right | JoinOp::Full))
+}
+
 /// How often a FROM clause names `name` directly, parenthesised joins included.
 fn times_named(f: &ast::From, name: &str) -> usize {
     let times = |t: &ast::Table| match &t.kind {
@@ -804,23 +844,27 @@ pub(crate) fn query_columns(s: &Select, names: &[Rc<str>], stored: bool, binary:
     for (i, c) in s.columns.iter().enumerate() {
         let own = if stored { &c.stored_name } else { &c.inner_name };
         let given = names.get(i).or(own.as_ref()).cloned();
-        let base: Rc<str> = given.unwrap_or_else(|| (&*c.meta.name).into());
-        let mut name = base.clone();
-        let stem = unnumbered(&base);
-        let mut n = 0;
-        while out.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {
-            n += 1;
-            name = format!("{stem}:{n}").into();
-        }
+        let name = unlike(given.unwrap_or_else(|| (&*c.meta.name).into()), &out);
         let mut column = c.clone();
         if s.cores.len() > 1 {
             // Among a compound's own rows the first collation of any arm counts, from outside that of the first arm alone.
             let first = s.cores[0].result.get(i).and_then(Expr::collation);
             column.collation = first.map_or_else(|| binary.clone(), |c| c.0);
         }
-        out.push(QueryColumn { name, qualifier: None, out: column, shadowed: false });
+        out.push(QueryColumn { name, inside: None, out: column, shadowed: false });
     }
     Columns::Query(out.into())
+}
+
+/// A name for one more column: with a number if one of these has it already.
+fn unlike(base: Rc<str>, columns: &[QueryColumn]) -> Rc<str> {
+    let mut name = base.clone();
+    let mut n = 0;
+    while columns.iter().any(|o| o.name.eq_ignore_ascii_case(&name)) {
+        n += 1;
+        name = format!("{}:{n}", unnumbered(&base)).into();
+    }
+    name
 }
 
 /// A column's name without the number that told it from its like.

@@ -265,14 +265,39 @@ pub(crate) enum Columns {
     Query(Rc<[QueryColumn]>),
 }
 
-/// A column of a query in FROM; those of a parenthesised join remember whose they were.
+/// A column of a query in FROM.
 #[derive(Clone)]
 pub(crate) struct QueryColumn {
+    /// Its name as the query's, which no other column of the query has.
     name: Rc<str>,
-    qualifier: Option<Rc<str>>,
+    /// What it is inside of the parentheses of a join.
+    inside: Option<Inside>,
     out: OutColumn,
-    /// Merged away by USING inside the parentheses: found only by its qualified name.
+    /// Merged away by USING inside the parentheses, or a rowid: found only by its qualified name.
     shadowed: bool,
+}
+
+/// A column of a join in parentheses, as it is called there.
+#[derive(Clone)]
+pub(crate) struct Inside {
+    /// The table; of what USING merges, none.
+    table: Option<Rc<str>>,
+    column: Rc<str>,
+    rowid: bool,
+}
+
+impl Inside {
+    /// Whether it is a column of this table, rowids aside.
+    fn belongs_to(&self, table: &str) -> bool {
+        !self.rowid && self.table.as_ref().is_some_and(|t| t.eq_ignore_ascii_case(table))
+    }
+}
+
+impl QueryColumn {
+    /// The name that it is found by without a table's.
+    fn bare_name(&self) -> &str {
+        self.inside.as_ref().map_or(&self.name, |i| &i.column)
+    }
 }
 
 struct Nesting {

@@ -31,6 +31,14 @@ impl Columns {
         }
     }
 
+    /// The name by which a column is found where no table's stands before it.
+    pub(super) fn bare_name(&self, i: usize) -> Rc<str> {
+        match self {
+            Columns::Query(q) if q[i].inside.is_some() => q[i].bare_name().into(),
+            _ => self.name(i),
+        }
+    }
+
     /// Not listed by `*`.
     pub(crate) fn is_hidden(&self, i: usize) -> bool {
         match self {
@@ -42,8 +50,25 @@ impl Columns {
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         match self {
             Columns::Table(t) => t.column(name),
-            Columns::Query(q) => q.iter().position(|c| !c.shadowed && same_name(&c.name, name)),
+            Columns::Query(q) => q.iter().position(|c| !c.shadowed && same_name(c.bare_name(), name)),
         }
+    }
+
+    /// As [`Columns::find`], where the name of the table or query stands before the column's.
+    fn find_qualified(&self, name: &str) -> Option<usize> {
+        match self {
+            Columns::Query(q) if q.iter().any(|c| c.inside.is_some()) => {
+                q.iter().position(|c| same_name(&c.name, name))
+            }
+            _ => self.find(name),
+        }
+    }
+}
+
+impl ScopeSource {
+    /// Whether USING or NATURAL of this table merges a column of that name away.
+    fn merges(&self, name: &str) -> bool {
+        self.hidden.iter().any(|h| same_name(&self.columns.bare_name(*h), name))
     }
 }
 
@@ -63,7 +88,7 @@ impl Binder<'_> {
         Ok(Expr::Column(ColumnRef { table: id, column, affinity, collation }))
     }
 
-    fn rowid_of(&self, id: TableId) -> Expr {
+    pub(super) fn rowid_of(&self, id: TableId) -> Expr {
         Expr::Column(ColumnRef {
             table: id,
             column: ROWID,
@@ -189,14 +214,16 @@ impl Binder<'_> {
                 {
                     // A parenthesised join: its tables' names reach through.
                     let inner = q.iter().position(|c| {
-                        c.qualifier.as_ref().is_some_and(|n| n.eq_ignore_ascii_case(&t.text))
-                            && c.name.eq_ignore_ascii_case(&column.text)
+                        c.inside.as_ref().is_some_and(|i| {
+                            i.belongs_to(&t.text) && i.column.eq_ignore_ascii_case(&column.text)
+                        })
                     });
                     if let Some(i) = inner {
-                        if found.is_some() {
+                        if found.is_none() {
+                            found = Some(self.column_of(s.id, &s.columns, i)?);
+                        } else if !s.merges(&column.text) {
                             return Ok(Found::Ambiguous);
                         }
-                        found = Some(self.column_of(s.id, &s.columns, i)?);
                     }
                     continue;
                 }
@@ -211,19 +238,30 @@ impl Binder<'_> {
                     continue;
                 }
             }
-            if let Some(i) = s.columns.find(&column.text) {
+            let here = match table {
+                Some(_) => s.columns.find_qualified(&column.text),
+                None => s.columns.find(&column.text),
+            };
+            if let Some(i) = here {
                 if table.is_none() && s.hidden.contains(&i) {
                     continue;
                 }
                 if found.is_some() {
+                    if s.merges(&column.text) {
+                        // Tables of one name: what USING merges is one column.
+                        let merged = scope.merged.iter().find(|(n, _)| same_name(n, &column.text));
+                        found = merged.map(|(_, e)| e.clone()).or(found);
+                        continue;
+                    }
                     return Ok(Found::Ambiguous);
                 }
                 found = Some(self.column_of(s.id, &s.columns, i)?);
                 if let Columns::Query(q) = &s.columns
                     && table.is_none()
-                    && q[i].qualifier.is_some()
-                    && q.iter().filter(|c| !c.shadowed && c.name.eq_ignore_ascii_case(&column.text)).count()
-                        > 1
+                    && q[i].inside.is_some()
+                    && q[i + 1..]
+                        .iter()
+                        .any(|c| !c.shadowed && c.bare_name().eq_ignore_ascii_case(&column.text))
                 {
                     return Ok(Found::Ambiguous);
                 }
@@ -234,18 +272,65 @@ impl Binder<'_> {
         }
         let none = matches!(self.restriction, Restriction::Generated | Restriction::IndexExpr);
         if is_rowid(&column.text) && column.quote != Quote::Single && !none {
-            let mut with_rowid = scope.sources.iter().filter(|s| {
-                table.is_none_or(|t| s.name.eq_ignore_ascii_case(&t.text))
-                    && matches!(&s.columns, Columns::Table(t) if t.has_rowid())
+            let mut rowids = self.rowids(scope, table);
+            let (first, more) = (rowids.next(), rowids.next());
+            return Ok(match (first, more) {
+                (Some(_), Some(_)) => Found::Ambiguous,
+                (Some(e), None) => Found::One(e),
+                (None, _) => Found::No,
             });
-            if let (Some(s), more) = (with_rowid.next(), with_rowid.next()) {
-                if more.is_some() {
-                    return Ok(Found::Ambiguous);
-                }
-                return Ok(Found::One(self.rowid_of(s.id)));
-            }
         }
         Ok(Found::No)
+    }
+
+    /// The rowids of a scope's tables, those inside of parentheses included; only of `table` where one is named.
+    fn rowids<'s>(&'s self, scope: &'s Scope, table: Option<&'s Name>) -> impl Iterator<Item = Expr> + 's {
+        scope.sources.iter().flat_map(move |s| {
+            let named = table.is_none_or(|t| s.name.eq_ignore_ascii_case(&t.text));
+            let (own, list): (_, &[QueryColumn]) = match &s.columns {
+                Columns::Table(t) => ((named && t.has_rowid()).then(|| self.rowid_of(s.id)), &[]),
+                Columns::Query(q) => (None, q),
+            };
+            let inside = list.iter().enumerate().filter(move |(_, c)| {
+                c.inside.as_ref().is_some_and(|i| {
+                    let of = || i.table.as_deref().unwrap_or_default();
+                    i.rowid && table.is_none_or(|t| of().eq_ignore_ascii_case(&t.text))
+                })
+            });
+            let inside = inside.map(|(i, c)| {
+                Expr::Column(ColumnRef {
+                    table: s.id,
+                    column: i as i32,
+                    affinity: c.out.affinity,
+                    collation: c.out.collation.clone(),
+                })
+            });
+            own.into_iter().chain(inside)
+        })
+    }
+
+    /// A complaint if `database.table.column` means more than column `i` of source `s` of the innermost scope.
+    pub(super) fn is_the_only(&self, s: usize, i: usize) -> Result<()> {
+        let sources = &self.scopes.last().expect("a query is being bound").sources;
+        let own = &sources[s];
+        if own.name.is_empty() || sources.len() == 1 || own.hidden.contains(&i) || self.log.is_some() {
+            return Ok(());
+        }
+        let column = own.columns.name(i);
+        let has = |x: &ScopeSource| match &x.columns {
+            _ if x.merges(&column) => false,
+            _ if same_name(&x.name, &own.name) => x.db == own.db && x.columns.find(&column).is_some(),
+            Columns::Query(q) => q
+                .iter()
+                .filter_map(|c| c.inside.as_ref())
+                .any(|c| c.belongs_to(&own.name) && same_name(&c.column, &column)),
+            Columns::Table(_) => false,
+        };
+        if !sources.iter().enumerate().any(|(k, x)| k != s && has(x)) {
+            return Ok(());
+        }
+        let db = own.db.map_or("*", |d| &*self.env.catalog.schemas[d].name);
+        Err(Error::sql(format!("ambiguous column name: {db}.{}.{column}", own.name)))
     }
 
     fn find_alias(&mut self, depth: usize, column: &Name) -> Result<Option<Expr>> {

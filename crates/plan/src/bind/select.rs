@@ -561,13 +561,13 @@ impl Binder<'_> {
                 columns.push(out);
                 core.result.push(e);
             }
-            ast::ResultColumn::Star(_) => {
+            ast::ResultColumn::Star(span) => {
                 if self.top().sources.is_empty() {
                     return Err(Error::sql("no tables specified"));
                 }
                 let n = self.top().sources.len();
                 for s in 0..n {
-                    self.star(s, core, columns, false, None)?;
+                    self.star(s, core, columns, false, None).map_err(|e| e.at(span.start))?;
                 }
             }
             ast::ResultColumn::TableStar(t) => {
@@ -577,10 +577,9 @@ impl Binder<'_> {
                     let src = &self.top().sources[s];
                     if src.name.eq_ignore_ascii_case(&t.text) {
                         any = true;
-                        self.star(s, core, columns, true, None)?;
+                        self.star(s, core, columns, true, None).map_err(|e| e.at(t.span.end + 1))?;
                     } else if let Columns::Query(q) = &src.columns
-                        && q.iter()
-                            .any(|c| c.qualifier.as_ref().is_some_and(|x| x.eq_ignore_ascii_case(&t.text)))
+                        && q.iter().any(|c| c.inside.as_ref().is_some_and(|i| i.belongs_to(&t.text)))
                     {
                         any = true;
                         self.star(s, core, columns, true, Some(&t.text))?;
@@ -608,7 +607,7 @@ impl Binder<'_> {
         let count = self.top().sources.len();
         for i in 0..cols.len() {
             if let (Some(only), Columns::Query(q)) = (only, &cols) {
-                if !q[i].qualifier.as_ref().is_some_and(|x| x.eq_ignore_ascii_case(only)) {
+                if !q[i].inside.as_ref().is_some_and(|x| x.belongs_to(only)) {
                     continue;
                 }
             } else if cols.is_hidden(i) || !qualified && hidden.contains(&i) {
@@ -617,17 +616,19 @@ impl Binder<'_> {
             let name = cols.name(i);
             let merges =
                 |x: &ScopeSource| x.hidden.iter().any(|h| x.columns.name(*h).eq_ignore_ascii_case(&name));
-            if self.log.is_none()
-                && core.sources.iter().skip(s + 1).any(|x| x.join.right)
-                && self.top().sources[s + 1..].iter().any(merges)
-            {
+            let bare = core.sources.iter().skip(s + 1).any(|x| x.join.right)
+                && self.top().sources[s + 1..].iter().any(merges);
+            if !bare && only.is_none() {
+                self.is_the_only(s, i)?;
+            }
+            if self.log.is_none() && bare {
                 // On the left of a RIGHT JOIN what USING merges is looked for by its bare name, which may mean another, too.
                 let bare =
                     ast::Name { text: (&*name).into(), quote: ast::Quote::Bracket, span: Default::default() };
-                self.bind_column(None, None, &bare)?;
+                self.bind_column(None, None, &bare).map_err(Error::without_offset)?;
             }
             let mut e = self.column_of(id, &cols, i)?;
-            if !qualified
+            if (!qualified || bare)
                 && let Some((_, m)) = self.top().merged.iter().find(|(m, _)| m.eq_ignore_ascii_case(&name))
             {
                 e = m.clone();

@@ -126,11 +126,7 @@ fn fits(core: &Core, i: usize, order_by: &[OrderTerm], takes: bool) -> bool {
     if core.sources.iter().chain(&inner.sources).any(|x| x.join.right) {
         return false;
     }
-    if s.join.left || s.join.cross {
-        if inner.sources.len() != 1 {
-            return false;
-        }
-    } else if i > 0 && inner.sources.iter().skip(1).any(|x| x.join.left) {
+    if s.join.left && inner.sources.len() != 1 {
         return false;
     }
     // An order that shows must find a place around.
@@ -196,10 +192,10 @@ fn dissolve(core: &mut Core, i: usize, order_by: &mut Vec<OrderTerm>) {
     };
     replace_in_core(core, &map);
     order_by.iter_mut().for_each(|o| replace_in_expr(&mut o.expr, &map));
-    for f in &mut core.filter {
-        if f.on == Some(outer.id) {
-            f.on = Some(only);
-        }
+    // What is asked of an inner join may be about any of its tables: it is asked behind them all.
+    let one = inner.sources.len() == 1;
+    for f in core.filter.iter_mut().filter(|f| f.on == Some(outer.id)) {
+        f.on = Some(only).filter(|_| one);
     }
     // Its conditions stand before those around it.
     let around = std::mem::take(&mut core.filter);
