@@ -647,7 +647,10 @@ impl Codegen<'_> {
                     self.b.emit(Opcode::VColumn, cursor, c.column, target);
                 }
             }
-            Place::Table { cursor, table, binding, index, index_only, .. } => {
+            Place::Table { cursor, table, binding, index, index_only, held } => {
+                if let Some((_, value)) = held.iter().flat_map(|h| &*h.fixed).find(|f| f.0 == c.column) {
+                    return self.expr_to(&Expr::Const(value.clone()), target);
+                }
                 if let Some((icur, ix)) = &index {
                     if c.column == ROWID {
                         if table.has_rowid() {
