@@ -35,6 +35,9 @@ use number::{RealCodes, plain_numbers};
 /// The most groups whose states are arrays by number.
 const DENSE: u64 = 1 << 22;
 
+/// How many times the rows of its largest table a join is thought to give, for which arrays are made.
+const MULTIPLIED: u64 = 4;
+
 /// What an aggregate of such a group takes, at most.
 const DENSE_WIDTH: usize = 24;
 
@@ -228,7 +231,9 @@ impl<'q> Groups<'q> {
                 None => return Ok(None),
             }
         }
-        let rows = s.most_rows.unwrap_or(1 << 40);
+        // A join gives about as many rows as its largest table has, seldom many times as many.
+        let largest = s.cols.iter().map(|c| c.loaded.rows as u64).max().unwrap_or(0);
+        let rows = s.most_rows.unwrap_or(u64::MAX).min(MULTIPLIED * largest);
         g.dense = product <= DENSE.min(rows.saturating_mul(2).max(1 << 16))
             && product as usize * DENSE_WIDTH * (1 + q.aggs.len()) <= work_size().max(1 << 12)
             && !g.sources.iter().any(|s| matches!(s, Source::Any { .. }));
