@@ -219,9 +219,8 @@ impl HashTable {
         if (g + 1) * 2 > self.index.len() {
             self.grow()?;
         }
-        match self.wanted {
-            Some(n) => self.rank(n)?,
-            None => {}
+        if let Some(n) = self.wanted {
+            self.rank(n)?;
         }
         Ok(false)
     }
