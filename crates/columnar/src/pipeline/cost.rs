@@ -342,12 +342,19 @@ fn begins_empty(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
 fn begins_with_few(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64, e: &Estimate) -> Result<bool> {
     // Where another table is the largest, the rows of this one are what is brought into form.
     let build = if e.first_is_largest { e.build * CODED } else { 0.0 };
-    if q.tables.len() < 2 || e.decode + build + e.look < WORTH_LOOKING {
+    let costs = e.decode + build + e.look;
+    if q.tables.len() < 2 || q.tables[0].query.is_some() || costs < WORTH_LOOKING {
         return Ok(false);
     }
-    // Asked again, what is decoded is there for the next time.
-    let asked_before = !rt.store(q.tables[0].db)?.is_new(name.rotate_left(17));
-    let share = if asked_before && !e.decodes_again { 0.25 } else { 1.0 };
+    // What is decoded is there for the next time, and has paid for itself once it was asked for again and again.
+    let (store, named) = (rt.store(q.tables[0].db)?, name.rotate_left(17));
+    let (is_new, is_rare) = (store.is_new(named), store.may_look(named));
+    let share = match e.decodes_again {
+        true => 1.0,
+        false if is_new => 1.0,
+        false if is_rare => 0.25,
+        false => 0.0,
+    };
     let columns = share * e.decode + build + e.look + BEGUN;
     if e.scan >= columns {
         return Ok(false);
@@ -363,7 +370,7 @@ fn begins_with_few(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64, e: 
 /// rowids, exactly.
 fn first_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<Option<f64>> {
     let spec = &q.tables[0];
-    if spec.query.is_some() || spec.left {
+    if spec.left {
         return Ok(None);
     }
     let within = if q.loops.ranges { most_rows(q, rt, params)? } else { None };
