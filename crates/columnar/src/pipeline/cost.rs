@@ -61,6 +61,10 @@ const GROUPED: f64 = 60.0;
 const BUILT: f64 = 250.0;
 /// How much of it at least.
 const CODED: f64 = 0.1;
+/// For a row that is scanned to be looked up in other tables.
+const PROBED: f64 = 15.0;
+/// Rows of a leaf at least, where they are not known.
+const FEW_ROWS: f64 = 30.0;
 /// For a row of a range that is walked in rows.
 const WALKED: f64 = 85.0;
 /// For a run in columns before it looks at any.
@@ -82,8 +86,9 @@ struct Estimate {
     rest: f64,
     /// Rows of the first table that go on to all else.
     first: f64,
-    /// No other table has more leaves than the first.
+    /// No other table has more leaves than the first; nanoseconds of going through the one that has.
     first_is_largest: bool,
+    probe: f64,
     /// Nanoseconds of decoding what is not there, and whether it is not there the next time, either.
     decode: f64,
     decodes_again: bool,
@@ -112,9 +117,10 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let state = store.table(&bt, spec.table.root.get())?;
         let leaves = state.leaves() as f64;
         keep &= state.keep;
-        e.first_is_largest = t == 0 || e.first_is_largest && leaves <= largest;
-        if t == 0 {
+        if t == 0 || leaves > largest {
             largest = leaves;
+            e.first_is_largest = t == 0;
+            e.probe = if t == 0 { 0.0 } else { rows_known(&state).max(leaves * FEW_ROWS) * PROBED };
         }
         if t > 0 {
             e.build += rows_known(&state) * BUILT;
@@ -342,7 +348,7 @@ fn begins_empty(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
 fn begins_with_few(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64, e: &Estimate) -> Result<bool> {
     // Where another table is the largest, the rows of this one are what is brought into form.
     let build = if e.first_is_largest { e.build * CODED } else { 0.0 };
-    let costs = e.decode + build + e.look;
+    let costs = e.decode + build + e.look + e.probe;
     if q.tables.len() < 2 || q.tables[0].query.is_some() || costs < WORTH_LOOKING {
         return Ok(false);
     }
@@ -355,7 +361,7 @@ fn begins_with_few(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64, e: 
         false if is_rare => 0.25,
         false => 0.0,
     };
-    let columns = share * e.decode + build + e.look + BEGUN;
+    let columns = share * e.decode + build + e.look + e.probe + BEGUN;
     if e.scan >= columns {
         return Ok(false);
     }
