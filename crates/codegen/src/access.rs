@@ -47,11 +47,11 @@ impl Codegen<'_> {
                 let reverse = *reverse || self.scan_backwards && turns;
                 self.full_scan(cursor, reverse, o);
             }
-            Access::IndexScan { index, reverse, covering, .. } => {
+            Access::IndexScan { index, reverse, .. } => {
                 let icur = p.index_cursor.ok_or_else(|| internal("no index cursor"))?;
                 self.full_scan(icur, *reverse || self.scan_backwards, o);
                 let t = table.ok_or_else(|| internal("an index without a table"))?;
-                if icur != cursor && (!covering || l.source.join.right || p.own_rows_only) {
+                if icur != cursor && (!l.is_index_only() || p.own_rows_only) {
                     self.fetch_row(icur, index, cursor, &t, o)?;
                 }
             }
@@ -74,7 +74,7 @@ impl Codegen<'_> {
                 }
                 let turned = self.scan_backwards.then(|| IndexAccess { reverse: true, ..(**a).clone() });
                 self.index_range(icur, turned.as_ref().unwrap_or(&**a), &t, o)?;
-                if icur != cursor && (!a.covering || l.source.join.right || p.own_rows_only) {
+                if icur != cursor && (!l.is_index_only() || p.own_rows_only) {
                     self.fetch_row(icur, &a.index, cursor, &t, o)?;
                 }
             }
@@ -422,7 +422,7 @@ impl Codegen<'_> {
         for pass in &passes {
             let mut sub = Open::plain(self);
             self.index_range(icur, pass, t, &mut sub)?;
-            if icur != cursor && (!a.covering || l.source.join.right || p.own_rows_only) {
+            if icur != cursor && (!l.is_index_only() || p.own_rows_only) {
                 self.fetch_row(icur, &a.index, cursor, t, &mut sub)?;
             }
             self.b.jump(Opcode::Gosub, body_return, body, 0);

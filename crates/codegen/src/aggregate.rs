@@ -269,13 +269,13 @@ impl Codegen<'_> {
             }
             let value = a.args + (a.arg_exprs.len() - a.agg.args.len()) as i32;
             // Rows that are sorted first lose what is no value.
-            if a.agg.function.flags.has(FunctionFlags::POINTERS) && a.agg.order_by.is_empty() {
-                for (e, target) in a.arg_exprs.iter().zip(a.args..) {
-                    self.argument_to(e, target)?;
-                }
-            } else {
-                self.expr_list(&a.arg_exprs, a.args)?;
-            }
+            let pointers = a.agg.function.flags.has(FunctionFlags::POINTERS) && a.agg.order_by.is_empty();
+            self.with_arguments(&a.agg.function, |g| {
+                a.arg_exprs.iter().zip(a.args..).try_for_each(|(e, target)| match pointers {
+                    true => g.argument_to(e, target),
+                    false => g.expr_to(e, target),
+                })
+            })?;
             if let Some(Seen::Before { last, started, collation }) = &a.distinct {
                 self.skip_repeated(value, *last, *started, collation, skip);
             }

@@ -38,6 +38,8 @@ pub(crate) enum Place {
         table: Rc<Table>,
         binding: Option<Rc<TableBinding>>,
         index: Option<(i32, Rc<Index>)>,
+        /// Expressions whose values are in fields of the index.
+        held: Option<Held>,
         index_only: bool,
     },
     /// A cursor whose fields are the columns, `offset` fields behind.
@@ -54,13 +56,13 @@ impl Place {
     /// The row under the cursor of a table that is written.
     pub fn of_target(cursor: i32, t: &Target) -> Place {
         let (table, binding) = (t.table.clone(), t.binding.clone());
-        Place::Table { cursor, table, binding, index: None, index_only: false }
+        Place::Table { cursor, table, binding, index: None, held: None, index_only: false }
     }
 
     /// The row under the cursor of a table that is read.
     pub fn of_source(cursor: i32, s: &Source, table: &Rc<Table>) -> Place {
         let (table, binding) = (table.clone(), s.binding.clone());
-        Place::Table { cursor, table, binding, index: None, index_only: false }
+        Place::Table { cursor, table, binding, index: None, held: None, index_only: false }
     }
 
     /// A row in registers.
@@ -171,6 +173,11 @@ impl<T> Numbered<T> {
         self.0.iter().find(|p| p.0 == id).map(|p| &p.1)
     }
 
+    /// All of them.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|p| &p.1)
+    }
+
     /// Sets it; answers what it was.
     pub fn insert(&mut self, id: u32, value: T) -> Option<T> {
         match self.0.iter_mut().find(|p| p.0 == id) {
@@ -221,6 +228,10 @@ pub(crate) struct Codegen<'p> {
     pub in_returning: bool,
     /// What the call computed next answers is an argument, see [`Codegen::argument_to`].
     pub passes: bool,
+    /// The tables' places have indexes that hold expressions.
+    pub reads_held: bool,
+    /// What is computed next goes to a function that sees subtypes, which no index holds.
+    pub subtypes: bool,
     /// Violations of foreign keys are counted.
     pub counts_keys: bool,
     /// Set where columns of the table being written are read: text is copied out of pages.
@@ -262,6 +273,8 @@ impl<'p> Codegen<'p> {
             in_trigger: false,
             in_returning: false,
             passes: false,
+            reads_held: false,
+            subtypes: false,
             counts_keys: plan.counts_keys,
             copy_columns: false,
             along: None,

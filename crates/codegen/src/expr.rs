@@ -9,6 +9,14 @@ use iolite_plan::bound::*;
 use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
 
+/// A field of an index that has an expression's value.
+struct HeldField {
+    cursor: i32,
+    field: i32,
+    /// The cursor may stand on a row of NULLs.
+    nullable: bool,
+}
+
 impl Codegen<'_> {
     /// The register of an expression that already stands in one.
     fn known_register(&self, e: &Expr) -> Option<i32> {
@@ -16,6 +24,32 @@ impl Codegen<'_> {
             return None;
         }
         self.known.iter().rev().find(|(k, _)| k.same(e)).map(|(_, r)| *r)
+    }
+
+    /// Where in an index the value of an expression can be read.
+    fn held(&self, e: &Expr) -> Option<HeldField> {
+        if !self.reads_held || matches!(e, Expr::Column(_) | Expr::Const(_) | Expr::Param(_)) {
+            return None;
+        }
+        let at = self.places.values().find_map(|p| match p {
+            Place::Table { index: Some((cursor, _)), held: Some(held), .. } => {
+                let (field, _) = held.exprs.iter().find(|(_, of)| of.same(e))?;
+                Some(HeldField { cursor: *cursor, field: *field as i32, nullable: held.nullable })
+            }
+            _ => None,
+        })?;
+        // Columns in registers are those of a row that the cursor has left.
+        let left = e.any(&mut |x| matches!(x, Expr::Column(_)) && self.known_register(x).is_some());
+        (!left && !(self.subtypes && e.may_have_subtype())).then_some(at)
+    }
+
+    /// Computes what a function sees: whether with subtypes, its flags say.
+    pub fn with_arguments<T>(&mut self, of: &Function, f: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.subtypes;
+        self.subtypes |= of.flags.has(FunctionFlags::SUBTYPE);
+        let done = f(self);
+        self.subtypes = before;
+        done
     }
 
     /// Computes `e` into some register; where its value already stands in one, that one.
@@ -138,6 +172,33 @@ impl Codegen<'_> {
 
     /// Computes `e` into `target` without looking whether it is known.
     pub fn expr_compute(&mut self, e: &Expr, target: i32) -> Result<()> {
+        if let Some(entry) = self.held(e) {
+            return self.read_held(e, entry, target);
+        }
+        self.expr_of_row(e, target)
+    }
+
+    /// Reads the value of an expression from an index.
+    fn read_held(&mut self, e: &Expr, of: HeldField, target: i32) -> Result<()> {
+        let none = of.nullable.then(|| {
+            let none = self.b.label();
+            self.b.jump(Opcode::IfNullRow, of.cursor, none, target);
+            none
+        });
+        self.b.emit(Opcode::Column, of.cursor, of.field, target);
+        if e.affinity() == Affinity::Real {
+            self.b.emit(Opcode::RealAffinity, target, 0, 0);
+        }
+        let Some(none) = none else { return Ok(()) };
+        let end = self.b.label();
+        self.b.jump(Opcode::Goto, 0, end, 0);
+        self.b.place(none);
+        self.expr_of_row(e, target)?;
+        self.b.place(end);
+        Ok(())
+    }
+
+    fn expr_of_row(&mut self, e: &Expr, target: i32) -> Result<()> {
         match e {
             Expr::Const(v) => self.load(v, target),
             Expr::Param(n) => {
@@ -442,7 +503,9 @@ impl Codegen<'_> {
     pub fn argument_to(&mut self, e: &Expr, target: i32) -> Result<()> {
         match e {
             // Of a call whose value is known there is nothing but the value.
-            Expr::Call(_) if self.known_register(e).is_some() => self.expr_to(e, target),
+            Expr::Call(_) if self.known_register(e).is_some() || self.held(e).is_some() => {
+                self.expr_to(e, target)
+            }
             Expr::Param(n) => {
                 self.b.emit(Opcode::Variable, *n as i32, target, 1);
                 Ok(())
@@ -462,18 +525,16 @@ impl Codegen<'_> {
         let passes = std::mem::take(&mut self.passes);
         let n = c.args.len();
         let first = self.b.regs(n.max(1));
-        if let Implementation::User(_) = c.function.imp {
-            for (i, a) in c.args.iter().enumerate() {
-                self.argument_to(a, first + i as i32)?;
-            }
-        } else {
-            for (a, reg) in c.args.iter().zip(first..) {
-                match hoistable(a) {
-                    true => self.constant_in(a, reg),
-                    false => self.expr_to(a, reg)?,
+        self.with_arguments(&c.function, |g| {
+            c.args.iter().zip(first..).try_for_each(|(a, reg)| match c.function.imp {
+                Implementation::User(_) => g.argument_to(a, reg),
+                _ if hoistable(a) => {
+                    g.constant_in(a, reg);
+                    Ok(())
                 }
-            }
-        }
+                _ => g.expr_to(a, reg),
+            })
+        })?;
         let (mut constant, mut bound) = (0u32, 0u32);
         for (i, a) in c.args.iter().enumerate().take(31) {
             if matches!(a, Expr::Param(..)) {
@@ -586,7 +647,7 @@ impl Codegen<'_> {
                     self.b.emit(Opcode::VColumn, cursor, c.column, target);
                 }
             }
-            Place::Table { cursor, table, binding, index, index_only } => {
+            Place::Table { cursor, table, binding, index, index_only, .. } => {
                 if let Some((icur, ix)) = &index {
                     if c.column == ROWID {
                         if table.has_rowid() {
@@ -595,7 +656,6 @@ impl Codegen<'_> {
                         }
                     } else if let Some(f) = ix.field_of(c.column as usize)
                         && (index_only || f < ix.columns.len())
-                        && !is_virtual_generated(&table.columns[c.column as usize])
                     {
                         // A row of a WITHOUT ROWID table may be older than its last columns.
                         let p4 = if !table.has_rowid() && ix.origin == iolite_catalog::IndexOrigin::PrimaryKey

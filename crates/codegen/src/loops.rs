@@ -384,11 +384,10 @@ impl Codegen<'_> {
             SourceKind::Table { db, table } => {
                 let p = self.open_table(l, *db, table)?;
                 let index_only = p.table_cursor.is_none();
-                let index = match (&l.access, p.index_cursor) {
-                    (Access::IndexScan { index, .. }, Some(c)) => Some((c, index.clone())),
-                    (Access::Index(a), Some(c)) => Some((c, a.index.clone())),
-                    _ => None,
-                };
+                let index = l.index().map(|(i, _)| i.clone());
+                let index = p.index_cursor.zip(index).filter(|_| !l.source.join.right && !p.own_rows_only);
+                let held = index.as_ref().and_then(|(_, i)| l.source.held_by(i)).cloned();
+                self.reads_held |= held.is_some();
                 let place = match &l.access {
                     Access::Auto { columns, .. } => {
                         Place::Auto { cursor: p.index_cursor.unwrap_or(0), columns: columns.clone() }
@@ -397,7 +396,8 @@ impl Codegen<'_> {
                         cursor: p.table_cursor.unwrap_or(-1),
                         table: table.clone(),
                         binding: l.source.binding.clone(),
-                        index: if l.source.join.right || p.own_rows_only { None } else { index },
+                        index,
+                        held,
                         index_only,
                     },
                 };
@@ -450,12 +450,7 @@ impl Codegen<'_> {
         let mut p = Prepared::default();
         let along = self.along.clone().filter(|w| w.id == l.source.id);
         let given = along.as_ref().map(|w| w.table);
-        let covering = match &l.access {
-            Access::IndexScan { covering, .. } => *covering,
-            Access::Index(a) => a.covering,
-            _ => false,
-        } && !l.source.join.right
-            && given.is_none();
+        let index_only = l.is_index_only() && given.is_none();
         p.own_rows_only = given.is_some();
         // An index that is the table itself needs no second cursor.
         let index = match &l.access {
@@ -479,7 +474,7 @@ impl Codegen<'_> {
         }
         if let Some(c) = given {
             p.table_cursor = Some(c);
-        } else if !covering {
+        } else if !index_only {
             let c = self.b.cursor();
             self.open_cursor(c, db, table, l.source.binding.as_deref(), Opcode::OpenRead)?;
             p.table_cursor = Some(c);

@@ -6,7 +6,7 @@
 
 use iolite_base::{Few, Result};
 use iolite_bytecode::ColumnMeta;
-use iolite_catalog::Table;
+use iolite_catalog::{Index, Table};
 use iolite_ext::Function;
 use iolite_sql::ast;
 pub use iolite_sql::ast::{CompoundOp, Conflict, FrameExclude, FrameUnit, RaiseKind};
@@ -551,8 +551,25 @@ pub struct Source {
     pub used: NumberSet,
     /// The rowid is used.
     pub rowid_used: bool,
+    /// What the table's indexes on expressions hold of its rows.
+    pub held: Vec<Held>,
     /// What reading its rows takes beyond the table's definition.
     pub binding: Option<Rc<TableBinding>>,
+}
+
+/// What an index on expressions holds of its table's rows.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The index.
+    pub index: Rc<Index>,
+    /// The expressions, bound to the source, with the fields that have their values.
+    pub exprs: Rc<[(usize, Expr)]>,
+    /// With these, the index has all that the query reads of the table.
+    pub suffices: bool,
+    /// SQLite says so, too: it does not look into groups.
+    pub covers: bool,
+    /// The row may be one of NULLs, which has no entry.
+    pub nullable: bool,
 }
 
 /// What reading the rows of a stored table takes beyond its definition, bound for one occurrence of it.
@@ -680,6 +697,11 @@ impl std::fmt::Debug for SourceKind {
 }
 
 impl Source {
+    /// What one of its table's indexes holds beyond columns.
+    pub fn held_by(&self, index: &Index) -> Option<&Held> {
+        self.held.iter().find(|h| std::ptr::eq(&*h.index, index))
+    }
+
     /// What is wrong with the number of a view's columns.
     pub fn misfit(&self) -> Option<&str> {
         match &self.kind {

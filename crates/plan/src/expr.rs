@@ -418,7 +418,8 @@ impl Expr {
         if self.may_have_subtype() { Expr::NoSubtype(Box::new(self)) } else { self }
     }
 
-    fn may_have_subtype(&self) -> bool {
+    /// Whether its value may have a subtype, which nothing that is stored has.
+    pub fn may_have_subtype(&self) -> bool {
         match self {
             Expr::Call(c) => {
                 c.function.flags.has(FunctionFlags::SUBTYPE) || c.args.iter().any(Expr::may_have_subtype)

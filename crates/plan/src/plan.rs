@@ -330,6 +330,21 @@ pub enum Bloom {
 }
 
 impl Level {
+    /// The index along which the loop runs, and whether it holds all that is read of the table.
+    pub fn index(&self) -> Option<(&Rc<Index>, bool)> {
+        match &self.access {
+            Access::IndexScan { index, covering, .. } => Some((index, *covering)),
+            Access::Index(a) => Some((&a.index, a.covering)),
+            _ => None,
+        }
+    }
+
+    /// Whether the loop reads its index alone. Where expressions are read from it, the table stays at hand for those that
+    /// are asked for in another form.
+    pub fn is_index_only(&self) -> bool {
+        let alone = |(i, covering): (&Rc<Index>, bool)| covering && self.source.held_by(i).is_none();
+        self.index().is_some_and(alone) && !self.source.join.right
+    }
     /// About as many rows as there are at the most, whatever conditions say: 0 if unknown.
     pub fn rows_at_most(&self) -> f64 {
         match (self.source.table(), &self.query) {

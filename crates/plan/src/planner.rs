@@ -278,6 +278,7 @@ impl<'a> Planner<'a> {
             return Ok(!order_by.is_empty());
         }
         walk::mark_used(core, order_by.iter().map(|o| &o.expr));
+        access::held::note(self.env, core, order_by)?;
         // Behind window functions, rows are ordered anew.
         let mut windows = std::mem::take(&mut core.windows);
         let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
@@ -749,11 +750,11 @@ impl<'a> Planner<'a> {
             // Cheap conditions first: what an index says before what the row has to be fetched for.
             let index = access::fetches_by(level);
             if level.filter.len() > 1 && (index.is_some() || !self.flat) {
-                let (id, index) = (level.source.id, index.cloned());
+                let index = index.cloned();
                 let last = crate::expr::tested_last(&level.filter);
                 level.filter.sort_by_key(|e| match &index {
                     _ if !self.flat && last(e) => 2,
-                    Some(i) if access::is_within(e, id, i) => 0,
+                    Some(i) if access::is_within(e, &level.source, i) => 0,
                     _ => 1,
                 });
             }

@@ -94,6 +94,15 @@ impl Positions<'_> {
         m
     }
 
+    /// Whether an index on an expression may have this one.
+    fn may_be_indexed(&self, e: &Expr) -> bool {
+        let mask = self.mask(e);
+        let source = self.0.get(mask.trailing_zeros() as usize).filter(|_| mask.count_ones() == 1);
+        source
+            .and_then(Source::table)
+            .is_some_and(|(_, t)| t.indexes.borrow().iter().any(|i| i.has_expr()))
+    }
+
     /// The position of a table.
     pub fn position(&self, t: TableId) -> Option<usize> {
         self.0.iter().position(|s| s.id == t)
@@ -116,7 +125,8 @@ pub fn analyse(core: &mut Core) -> Vec<Term> {
 fn add(e: Expr, on: Option<usize>, pos: &Positions<'_>, out: &mut Vec<Term>) {
     let e = match e {
         Expr::Between { lo, hi }
-            if !matches!(lo.lhs, Expr::Call(_) | Expr::Subquery(..) | Expr::Case { .. })
+            if (!matches!(lo.lhs, Expr::Call(_) | Expr::Subquery(..) | Expr::Case { .. })
+                || pos.may_be_indexed(&lo.lhs))
                 && !matches!(hi.lhs.without_collate(), Expr::CaseBase(..)) =>
         {
             add(Expr::Compare(lo), on, pos, out);

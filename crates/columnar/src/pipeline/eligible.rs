@@ -3,7 +3,7 @@
 
 use crate::expr::vector::is_kernel;
 use iolite_ext::{Function, FunctionFlags, Implementation};
-use iolite_plan::bound::{Agg, Expr, InSelect, SourceKind};
+use iolite_plan::bound::{Agg, Expr, Held, InSelect, SourceKind};
 use iolite_plan::executor::Block;
 use iolite_plan::plan::*;
 
@@ -15,6 +15,10 @@ const LONG: f64 = 1000.0;
 #[inline]
 pub fn pays(block: &Block<'_>) -> bool {
     let c = block.core;
+    let input = c.window.as_ref().map_or(c, |w| &w.input);
+    if input.levels.iter().any(finds_computed) {
+        return false;
+    }
     if let Some(w) = &c.window {
         return (scans(&w.input, block.nested) || ranges(&w.input)) && w.input.levels.iter().all(is_known);
     }
@@ -35,11 +39,22 @@ pub fn pays(block: &Block<'_>) -> bool {
 /// Whether what is done with each row of a table is to call functions that no kernel knows: a program is as fast at that, and
 /// has nothing to decode.
 fn only_calls(c: &CorePlan) -> bool {
-    let scalar = |f: &Function| matches!(f.imp, Implementation::Scalar(_));
-    let unknown =
-        |e: &Expr| matches!(e, Expr::Call(c) if scalar(&c.function) && !is_kernel(&c.function.name));
-    let calls = |a: &Agg| a.args.iter().any(|e| e.any(&mut |e| unknown(e)));
+    let calls = |a: &Agg| a.args.iter().any(|e| e.any(&mut is_unknown));
     c.grouping == Grouping::All && c.levels.len() == 1 && !tests(c) && c.aggs.iter().any(calls)
+}
+
+/// Whether an expression is a call of a function that no kernel knows.
+fn is_unknown(e: &Expr) -> bool {
+    let scalar = |f: &Function| matches!(f.imp, Implementation::Scalar(_));
+    matches!(e, Expr::Call(c) if scalar(&c.function) && !is_kernel(&c.function.name))
+}
+
+/// Whether a loop finds the values of such calls in its index, where columns would call the functions for all rows.
+fn finds_computed(l: &Level) -> bool {
+    let Some((index, _)) = l.index().filter(|_| !l.source.held.is_empty()) else { return false };
+    let sought = !matches!(l.access, Access::IndexScan { .. });
+    let calls = |h: &Held| (h.suffices || sought) && h.exprs.iter().any(|(_, e)| e.any(&mut is_unknown));
+    l.source.held_by(index).is_some_and(calls)
 }
 
 /// Whether a block begins with a scan, or with keys that a block finds which does.

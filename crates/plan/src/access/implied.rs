@@ -28,29 +28,33 @@ pub(super) fn follows(t: &Expr, f: &Expr) -> bool {
     }
 }
 
-/// Whether a value other than NULL means that `e` is not NULL.
-fn passes_null(x: &Expr, e: &Expr) -> bool {
-    if x.same(e) {
-        return true;
-    }
-    match x {
-        Expr::Collate(a, _) | Expr::Plus(a) | Expr::Neg(a) | Expr::BitNot(a) => passes_null(a, e),
-        Expr::Binary(_, a, b) => passes_null(a, e) || passes_null(b, e),
-        _ => false,
-    }
-}
-
 /// Whether `t` being true means that `e` is not NULL.
 pub fn implies_not_null(t: &Expr, e: &Expr) -> bool {
     match t {
         Expr::NotNull(x) => x.same(e),
-        Expr::Compare(c) if !c.null_eq => passes_null(&c.lhs, e) || passes_null(&c.rhs, e),
+        _ => rejects_null(t, e, false),
+    }
+}
+
+/// Whether a value of `x` that is not NULL means that `e` is not NULL. `negated`: there is a NOT around `x`, or what makes
+/// another value of it, so that it being false counts as well.
+fn rejects_null(x: &Expr, e: &Expr, negated: bool) -> bool {
+    if x.same(e) {
+        return true;
+    }
+    let any = |list: &[&Expr]| list.iter().any(|x| rejects_null(x, e, true));
+    match x {
+        Expr::Compare(c) if !c.null_eq => any(&[&c.lhs, &c.rhs]),
+        Expr::Binary(_, a, b) => any(&[a, b]),
+        Expr::Collate(a, _) | Expr::Plus(a) | Expr::Neg(a) => rejects_null(a, e, negated),
+        Expr::BitNot(a) | Expr::Not(a) => rejects_null(a, e, true),
+        Expr::IsTruth { e: a, not: false, .. } if !negated => rejects_null(a, e, false),
+        Expr::Between { lo, hi } if !negated => any(&[&lo.lhs, &lo.rhs, &hi.rhs]),
+        Expr::InList(i) if !i.list.is_empty() => any(&[&i.lhs]),
+        Expr::InSelect(i) if !i.not && !negated => i.lhs.iter().any(|l| rejects_null(l, e, true)),
         Expr::RowOrder(fields) => {
             fields[0].lhs.without_collate().same(e) || fields[0].rhs.without_collate().same(e)
         }
-        Expr::Between { lo, .. } => lo.lhs.same(e),
-        Expr::InList(i) if !i.not => i.lhs.same(e),
-        Expr::InSelect(i) if !i.not => i.lhs.iter().any(|l| l.same(e)),
         _ => false,
     }
 }

@@ -4,15 +4,17 @@
 //! (`automatic`), and what a condition implies about partial indexes (`implied`).
 
 mod automatic;
+pub(crate) mod held;
 mod implied;
 mod index;
 
-use crate::bind::{Binder, Env, index_key};
+use crate::bind::{Env, index_key};
 use crate::bound::*;
 use crate::bounds;
 use crate::cost;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op, Term};
+use crate::walk;
 use iolite_base::{Few, Result};
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_ext::OrderUse;
@@ -314,20 +316,12 @@ impl Accesses<'_> {
     fn index_info(&self, i: usize, table: &Rc<Table>, index: &Rc<Index>) -> Result<IndexInfoBound> {
         let key = index_key(self.env, table, index)?;
         let (mut exprs, mut filter) = (Vec::new(), Vec::new());
+        let id = self.sources[i].id;
         if index.filter.is_some() || index.has_expr() {
-            exprs = vec![None; index.columns.len()];
-            let mut b = Binder::new(self.env, "");
-            b.ask_nobody();
-            b.carried = true;
-            let id = self.sources[i].id;
-            for (n, c) in index.columns.iter().enumerate() {
-                if let ColumnSource::Expr(e) = &c.source {
-                    exprs[n] = Some(b.table_expr(table, id, e)?.without_collate().clone());
-                }
-            }
-            if let Some(f) = &index.filter {
-                b.table_expr(table, id, f)?.conjuncts(&mut filter);
-            }
+            exprs = held::bind(self.env, table, id, index)?;
+        }
+        if let Some(f) = &index.filter {
+            held::binder(self.env).table_expr(table, id, f)?.conjuncts(&mut filter);
         }
         Ok(IndexInfoBound { index: index.clone(), key, exprs, filter })
     }
@@ -647,12 +641,13 @@ fn is_primary(table: &Table, index: &Index) -> bool {
     !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey
 }
 
-/// Whether an index holds every column that the query needs of the table.
+/// Whether an index holds all that the query needs of the table.
 pub(crate) fn covers(s: &Source, table: &Table, index: &Index) -> bool {
     if is_primary(table, index) {
         return true;
     }
     s.used.iter().all(|c| index.field_of(c).is_some()) && (!s.rowid_used || table.has_rowid())
+        || s.held_by(index).is_some_and(|h| h.covers)
 }
 
 /// The index whose entries lead to the rows of a level's table, each fetched where a column is asked for that the index does not have.
@@ -666,13 +661,12 @@ pub(crate) fn fetches_by(level: &Level) -> Option<&Rc<Index>> {
     table.has_rowid().then_some(index)
 }
 
-/// Whether all columns of a table in an expression are in an index.
-pub(crate) fn is_within(e: &Expr, table: TableId, index: &Index) -> bool {
-    !e.any(&mut |x| match x {
-        Expr::Column(c) if c.table == table && c.column != ROWID => {
-            usize::try_from(c.column).map_or(true, |k| index.field_of(k).is_none())
-        }
-        _ => false,
+/// Whether what an expression reads of a source is in an index.
+pub(crate) fn is_within(e: &Expr, s: &Source, index: &Index) -> bool {
+    let held = s.held_by(index);
+    !walk::beyond(e, s.id, &|x| match x {
+        Expr::Column(c) => c.column == ROWID || index.field_of(c.column as usize).is_some(),
+        x => held.is_some_and(|h| h.exprs.iter().any(|(_, of)| of.same(x))),
     })
 }
 

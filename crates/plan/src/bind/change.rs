@@ -194,6 +194,7 @@ impl Binder<'_> {
             exists: None,
             used: NumberSet::default(),
             rowid_used: t.table.has_rowid(),
+            held: Vec::new(),
             binding: t.binding.clone(),
         };
         Core { sources: Few::one(own), ..Core::default() }

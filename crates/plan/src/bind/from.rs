@@ -366,6 +366,7 @@ impl Binder<'_> {
             exists: None,
             used: NumberSet::default(),
             rowid_used: false,
+            held: Vec::new(),
             binding,
         });
         let name = if self.env.full_column_names { shown_name(out, name) } else { name };
