@@ -487,11 +487,13 @@ impl<'a> Planner<'a> {
             };
             Asked { terms: if directed.is_empty() { w.terms } else { &directed }, purpose }
         });
+        let before = join_order::before(&core.sources);
         let a = Accesses {
             env: self.env,
             sources: &core.sources,
             terms,
             queries,
+            before: &before,
             changing: changing && core.sources.len() == 1,
             asked,
             ordered: wanted.is_some(),
