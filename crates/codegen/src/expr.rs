@@ -40,7 +40,8 @@ impl Codegen<'_> {
         })?;
         // Columns in registers are those of a row that the cursor has left.
         let left = e.any(&mut |x| matches!(x, Expr::Column(_)) && self.known_register(x).is_some());
-        (!left && !(self.subtypes && e.may_have_subtype())).then_some(at)
+        let shows = self.subtypes && e.may_have_subtype();
+        (!left && !shows).then_some(at)
     }
 
     /// Computes what a function sees: whether with subtypes, its flags say.

@@ -719,7 +719,8 @@ impl<'a> Planner<'a> {
                 }
             }
             let on = t.on.filter(|p| outer >> p & 1 != 0).map(level_of);
-            let said = |(k, l): (usize, &Level)| on.map_or(!l.source.join.left, |p| p == k) && l.is_said(&t.expr);
+            let said =
+                |(k, l): (usize, &Level)| on.map_or(!l.source.join.left, |p| p == k) && l.is_said(&t.expr);
             if t.derived || used.contains(n) || plan.levels.iter().enumerate().any(said) {
                 continue;
             }

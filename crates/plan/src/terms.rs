@@ -98,9 +98,7 @@ impl Positions<'_> {
     fn may_be_indexed(&self, e: &Expr) -> bool {
         let mask = self.mask(e);
         let source = self.0.get(mask.trailing_zeros() as usize).filter(|_| mask.count_ones() == 1);
-        source
-            .and_then(Source::table)
-            .is_some_and(|(_, t)| t.indexes.borrow().iter().any(|i| i.has_expr()))
+        source.and_then(Source::table).is_some_and(|(_, t)| t.indexes.borrow().iter().any(|i| i.has_expr()))
     }
 
     /// The position of a table.

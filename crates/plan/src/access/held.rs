@@ -20,7 +20,12 @@ use iolite_value::{Affinity, Collation, Value};
 use std::rc::Rc;
 
 /// Binds the expressions of an index to a source: one for each field, `None` for columns.
-pub(super) fn bind(env: &Env<'_>, table: &Rc<Table>, id: TableId, index: &Index) -> Result<Vec<Option<Expr>>> {
+pub(super) fn bind(
+    env: &Env<'_>,
+    table: &Rc<Table>,
+    id: TableId,
+    index: &Index,
+) -> Result<Vec<Option<Expr>>> {
     let mut b = binder(env);
     let mut bound = |c: &iolite_catalog::IndexColumn| match &c.source {
         ColumnSource::Expr(e) => b.table_expr(table, id, e).map(|e| Some(e.without_collate().clone())),
