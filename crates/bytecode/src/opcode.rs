@@ -210,7 +210,8 @@ opcodes! {
     CursorLock "Sub-programs may not write to the tree of cursor p1 until CursorUnlock.";
     CursorUnlock "Undoes the last CursorLock.";
     ResultRow "Yields p2 registers from p1 on as a result row.";
-    HashOpen "Opens hash aggregation p1: p2 key registers by the key description p4, p3 slots of aggregate state per group.";
+    HashOpen "Opens hash aggregation p1: p2 key registers by the key description p4, p3 slots of aggregate state per group; p5: a register that says how many of the first groups are wanted, if it is positive.";
+    HashBeyond jump "Jumps to p2 if the key registers from p3 on come behind all groups of hash p1 that are wanted.";
     HashFind jump "Finds the group of the key registers from p3 on in hash p1, making it if it is new; jumps to p2 if it was there.";
     HashStep "Feeds the registers from p2 on to aggregate p4, state slot p3 of the present group of hash p1; p5: a register as p1 of AggStep.";
     HashStore "Stores r[p2] in slot p3 of the present group of hash p1.";

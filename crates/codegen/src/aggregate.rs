@@ -449,9 +449,17 @@ impl Codegen<'_> {
         let captured = self.b.reg();
         let slots = accs.len() + bare.len();
         let key = self.group_key(c);
+        // The first groups of the order are the first rows, unless HAVING drops some.
+        let wanted = sink.first_rows().filter(|_| c.having.is_none());
+        let wanted = wanted.and_then(|reg| u16::try_from(reg).ok());
         self.b.emit4(Opcode::HashOpen, cursor, n as i32, slots as i32, P4::KeyInfo(key));
+        self.b.p5(wanted.unwrap_or(0));
         let mut loops = self.open_loops(c)?;
         self.expr_list(&c.group_by, keys)?;
+        if wanted.is_some() {
+            let next = self.innermost_next(&loops);
+            self.b.jump(Opcode::HashBeyond, cursor, next, keys);
+        }
         let known = self.b.label();
         self.b.jump(Opcode::HashFind, cursor, known, keys);
         self.store_bare(bare, accs.len(), cursor)?;

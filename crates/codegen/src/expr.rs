@@ -40,7 +40,8 @@ impl Codegen<'_> {
         })?;
         // Columns in registers are those of a row that the cursor has left.
         let left = e.any(&mut |x| matches!(x, Expr::Column(_)) && self.known_register(x).is_some());
-        (!left && !(self.subtypes && e.may_have_subtype())).then_some(at)
+        let shows = self.subtypes && e.may_have_subtype();
+        (!left && !shows).then_some(at)
     }
 
     /// Computes what a function sees: whether with subtypes, its flags say.
@@ -647,7 +648,10 @@ impl Codegen<'_> {
                     self.b.emit(Opcode::VColumn, cursor, c.column, target);
                 }
             }
-            Place::Table { cursor, table, binding, index, index_only, .. } => {
+            Place::Table { cursor, table, binding, index, index_only, held } => {
+                if let Some((_, value)) = held.iter().flat_map(|h| &*h.fixed).find(|f| f.0 == c.column) {
+                    return self.expr_to(&Expr::Const(value.clone()), target);
+                }
                 if let Some((icur, ix)) = &index {
                     if c.column == ROWID {
                         if table.has_rowid() {

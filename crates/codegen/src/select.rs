@@ -89,6 +89,13 @@ impl Order<'_> {
     }
 }
 
+impl Sink<'_> {
+    /// The register that says how many of the first rows are wanted, where all of them go on as they come.
+    pub fn first_rows(&self) -> Option<i32> {
+        self.limits.both.filter(|_| self.sorter.is_none() && self.distinct.is_none())
+    }
+}
+
 impl Codegen<'_> {
     /// Codes a query.
     pub fn query(&mut self, plan: &SelectPlan, dest: &Dest) -> Result<()> {

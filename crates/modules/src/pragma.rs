@@ -1,7 +1,7 @@
 //! A PRAGMA that only reads, as a table: `pragma_table_info('t')` has the rows of `PRAGMA table_info('t')`, its argument and
 //! the schema as hidden columns.
 
-use crate::rows::{Listed, arguments, take_arguments};
+use crate::rows::{Listed, take_arguments};
 use iolite_base::{Code, Error, Result};
 use iolite_ext::{
     Declared, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor, VirtualTable,
@@ -129,17 +129,20 @@ impl VirtualTable for Table {
     fn best_index(&self, info: &mut IndexInfo) -> Result<()> {
         let p = &self.pragma;
         let hidden = p.argument as usize + p.schema as usize;
-        info.index_num = take_arguments(info, self.width, hidden)?;
-        (info.cost, info.rows) =
-            if info.index_num & 1 != 0 || hidden == 0 { (20.0, 20) } else { (1e6, 1000) };
+        // How many values there are says which: without the first argument, none is taken.
+        let given = take_arguments(info, self.width, hidden)?;
+        if given & 1 == 0 {
+            info.usage.iter_mut().for_each(|u| *u = Default::default());
+        }
+        (info.cost, info.rows) = if given & 1 != 0 || hidden == 0 { (20.0, 20) } else { (1e6, 1000) };
         Ok(())
     }
 
     fn open(&self) -> Result<Box<dyn VirtualCursor>> {
         let (p, width, host) = (self.pragma, self.width, self.host.clone());
-        Ok(Box::new(Listed::new(move |given, args| {
+        Ok(Box::new(Listed::new(move |_, args| {
             let host = host.upgrade().ok_or(Code::Misuse)?;
-            let [first, second] = arguments::<2>(given, args);
+            let (first, second) = (args.first(), args.get(1));
             let (argument, schema) = if p.argument { (first, second) } else { (None, first) };
             let quoted = |v: &Value| v.text_carried().replace('\'', "''");
             let mut sql = String::from("PRAGMA ");

@@ -551,22 +551,28 @@ pub struct Source {
     pub used: NumberSet,
     /// The rowid is used.
     pub rowid_used: bool,
-    /// What the table's indexes on expressions hold of its rows.
+    /// What the table's partial indexes and those on expressions hold of its rows.
     pub held: Vec<Held>,
     /// What reading its rows takes beyond the table's definition.
     pub binding: Option<Rc<TableBinding>>,
 }
 
-/// What an index on expressions holds of its table's rows.
+/// What an index holds of its table's rows beyond columns.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// The index.
     pub index: Rc<Index>,
-    /// The expressions, bound to the source, with the fields that have their values.
+    /// Expressions, bound to the source, with the fields that have their values.
     pub exprs: Rc<[(usize, Expr)]>,
-    /// With these, the index has all that the query reads of the table.
+    /// The conditions of a partial index: true for all rows that have an entry.
+    pub said: Rc<[Expr]>,
+    /// Columns that have the same value in all rows that have an entry.
+    pub fixed: Rc<[(i32, Value)]>,
+    /// The index's columns are all that the query reads of the table.
+    pub plain: bool,
+    /// They are, with all of this.
     pub suffices: bool,
-    /// SQLite says so, too: it does not look into groups.
+    /// SQLite says so, too: it looks neither into groups nor at the conditions of a partial index that give no column one value.
     pub covers: bool,
     /// The row may be one of NULLs, which has no entry.
     pub nullable: bool,

@@ -23,13 +23,11 @@ pub fn is_tighter(new: &Form, old: &Form) -> bool {
         && order(x, y, new) == Some(if is_lower(*a) { Ordering::Greater } else { Ordering::Less })
 }
 
-/// Whether no row satisfies all terms, as far as their constants tell. Without outer joins to the right, whose rows without a match come whatever
-/// the terms say.
+/// Whether no row satisfies all terms, as far as their constants tell. With outer joins to the right, whose rows without a match come whatever
+/// ON says, those of WHERE count alone.
 pub fn exclude_all(terms: &[Term], sources: &[Source]) -> bool {
-    if sources.iter().any(|s| s.join.right) {
-        return false;
-    }
-    let of_all = |t: &&Term| t.on.is_none_or(|p| !sources[p].join.left);
+    let right = sources.iter().any(|s| s.join.right);
+    let of_all = |t: &&Term| t.on.is_none_or(|p| !right && !sources[p].join.left);
     // A virtual table may have something to say, too.
     let stored = |f: &&Form| match &sources[f.source].kind {
         SourceKind::Table { table, .. } => !table.is_virtual(),

@@ -128,6 +128,22 @@ pub fn search(
     Some(path(sources, loops, wanted, rows / runs))
 }
 
+/// The sources that come before each in any order of the loops, beside those that it asks for.
+pub fn before(sources: &[Source]) -> Few<Mask> {
+    let any_right = sources.iter().any(|s| s.join.right);
+    let mut out = Few::with_capacity(sources.len());
+    // Nothing written behind a CROSS JOIN comes before what is written to its left.
+    let mut crossed = 0;
+    for (i, Source { join, .. }) in sources.iter().enumerate() {
+        let all = (1u64 << i) - 1;
+        if join.cross {
+            crossed = all;
+        }
+        out.push(if any_right || join.left || join.cross { all } else { crossed });
+    }
+    out
+}
+
 /// The loops of the cheapest path, innermost first, each as its source and which of the candidates; and the rows that come out in all runs. `sorted`: so
 /// many are sorted, where the wanted order does not come out.
 fn cheapest(
@@ -138,18 +154,7 @@ fn cheapest(
     runs: f64,
 ) -> Option<(Vec<(usize, usize)>, f64)> {
     let n = sources.len();
-    let any_right = sources.iter().any(|s| s.join.right);
-    // Nothing written behind a CROSS JOIN comes before what is written to its left.
-    let mut crossed = 0;
-    let before: Vec<Mask> = (0..n)
-        .map(|i| {
-            let (all, join) = ((1u64 << i) - 1, &sources[i].join);
-            if join.cross {
-                crossed = all;
-            }
-            if any_right || join.left || join.cross { all } else { crossed }
-        })
-        .collect();
+    let before: Few<Mask> = before(sources);
     let width = match n {
         ..=2 => 6,
         _ => 14,

@@ -339,10 +339,21 @@ impl Level {
         }
     }
 
-    /// Whether the loop reads its index alone. Where expressions are read from it, the table stays at hand for those that
-    /// are asked for in another form.
+    /// The conditions of the partial index along which the loop runs.
+    pub fn said(&self) -> &[Expr] {
+        self.index().and_then(|(i, _)| self.source.held_by(i)).map_or(&[], |h| &h.said)
+    }
+
+    /// Whether a condition is one of these.
+    pub fn is_said(&self, e: &Expr) -> bool {
+        self.said().iter().any(|of| of.same(e))
+    }
+
+    /// Whether the loop reads its index alone. Where more than columns is read from it, the table stays at hand for what is
+    /// asked for in another form.
     pub fn is_index_only(&self) -> bool {
-        let alone = |(i, covering): (&Rc<Index>, bool)| covering && self.source.held_by(i).is_none();
+        let alone =
+            |(i, covering): (&Rc<Index>, bool)| covering && self.source.held_by(i).is_none_or(|h| h.plain);
         self.index().is_some_and(alone) && !self.source.join.right
     }
     /// About as many rows as there are at the most, whatever conditions say: 0 if unknown.

@@ -489,11 +489,13 @@ impl<'a> Planner<'a> {
             };
             Asked { terms: if directed.is_empty() { w.terms } else { &directed }, purpose }
         });
+        let before = join_order::before(&core.sources);
         let a = Accesses {
             env: self.env,
             sources: &core.sources,
             terms,
             queries,
+            before: &before,
             changing: changing && core.sources.len() == 1,
             asked,
             ordered: wanted.is_some(),
@@ -718,7 +720,10 @@ impl<'a> Planner<'a> {
                     continue;
                 }
             }
-            if t.derived || used.contains(n) {
+            let on = t.on.filter(|p| outer >> p & 1 != 0).map(level_of);
+            let said =
+                |(k, l): (usize, &Level)| on.map_or(!l.source.join.left, |p| p == k) && l.is_said(&t.expr);
+            if t.derived || used.contains(n) || plan.levels.iter().enumerate().any(said) {
                 continue;
             }
             self.nested(&t.expr)?;

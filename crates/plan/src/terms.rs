@@ -98,9 +98,7 @@ impl Positions<'_> {
     fn may_be_indexed(&self, e: &Expr) -> bool {
         let mask = self.mask(e);
         let source = self.0.get(mask.trailing_zeros() as usize).filter(|_| mask.count_ones() == 1);
-        source
-            .and_then(Source::table)
-            .is_some_and(|(_, t)| t.indexes.borrow().iter().any(|i| i.has_expr()))
+        source.and_then(Source::table).is_some_and(|(_, t)| t.indexes.borrow().iter().any(|i| i.has_expr()))
     }
 
     /// The position of a table.
@@ -559,7 +557,16 @@ fn transitive(terms: &mut Vec<Term>, pos: &Positions<'_>) {
                         collation: f.collation.clone(),
                     };
                     let mask = 1 << source | form.needs;
-                    new.push(Term::derived(t.expr.clone(), None, mask, form));
+                    // A list of constants leaves out rows of a table before those of the other are there.
+                    let constant = |l: &InList| l.list.iter().all(|e| matches!(e, Expr::Const(_)));
+                    let (expr, narrows) = match &f.op {
+                        Op::InList(l) if source != f.source && constant(l) => {
+                            let list = InList { lhs: Expr::Column(c.clone()), ..(**l).clone() };
+                            (Expr::InList(Box::new(list)), Some(f.source))
+                        }
+                        _ => (t.expr.clone(), None),
+                    };
+                    new.push(Term { narrows, ..Term::derived(expr, None, mask, form) });
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! NULL < numbers < text < blobs. Integers and reals compare by exact value, never by rounding one to the other.
 
 use crate::record::{self, Header};
-use crate::{Affinity, Collation, Value};
+use crate::{Affinity, Collation, Value, utf16};
 use iolite_base::{Code, Encoding, Result};
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::rc::Rc;
@@ -339,10 +339,23 @@ fn field_cmp(t: u64, bytes: &[u8], k: &Value, coll: &Collation, enc: Encoding) -
         },
         _ => match k {
             Value::Text(b, _) if enc == Encoding::Utf8 => coll.compare(bytes, b),
-            Value::Text(b, _) => coll.compare(&crate::utf16::decode(bytes, enc)?, b),
+            Value::Text(b, _) => compare_stored(bytes, b, coll, enc)?,
             Value::Blob(..) => Less,
             _ => Greater,
         },
+    })
+}
+
+/// Compares a text as it is stored in a UTF-16 database with another.
+fn compare_stored(bytes: &[u8], b: &[u8], coll: &Collation, enc: Encoding) -> Result<Ordering> {
+    let known = match coll {
+        Collation::Binary16(_) => utf16::compare_stored(bytes, b, enc, false),
+        Collation::Nocase => utf16::compare_stored(bytes, b, enc, true),
+        _ => None,
+    };
+    Ok(match known {
+        Some(o) => o,
+        None => coll.compare(&utf16::decode(bytes, enc)?, b),
     })
 }
 

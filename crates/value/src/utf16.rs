@@ -8,10 +8,16 @@ use std::cmp::Ordering;
 /// same back; an odd last byte is dropped.
 pub fn decode(b: &[u8], enc: Encoding) -> Result<Bytes> {
     let mut out = Vec::new();
-    iolite_base::alloc::reserve(&mut out, b.len() / 2 * 3)?;
     let mut rest = b;
+    iolite_base::alloc::reserve(&mut out, b.len() / 2)?;
+    let mut chunks = b.chunks_exact(2 * STRETCH);
+    while let Some(narrow) = chunks.next().and_then(|c| of_ascii::<STRETCH>(c, enc)) {
+        out.extend_from_slice(&narrow);
+        rest = &rest[2 * STRETCH..];
+    }
+    iolite_base::alloc::reserve(&mut out, rest.len() / 2 * 3)?;
     while let [x, y, ..] = *rest {
-        if let Some(eight) = rest.first_chunk().and_then(|c| eight_of_ascii(c, enc)) {
+        if let Some(eight) = rest.get(..16).and_then(|c| of_ascii::<8>(c, enc)) {
             out.extend_from_slice(&eight);
             rest = &rest[16..];
             continue;
@@ -67,19 +73,40 @@ pub fn encode(b: &[u8], enc: Encoding) -> Vec<u8> {
     out
 }
 
-/// Eight units, if all are of ASCII.
+/// So many units are looked at together.
+const STRETCH: usize = 32;
+
+/// Some units, if all are of ASCII.
 #[inline]
-fn eight_of_ascii(b: &[u8; 16], enc: Encoding) -> Option<[u8; 8]> {
-    let low = (enc == Encoding::Utf16be) as u32;
-    let all = u128::from_le_bytes(*b);
-    if all & (u128::MAX / 0xffff * 0xff80).rotate_left(8 * low) != 0 {
-        return None;
+fn of_ascii<const N: usize>(b: &[u8], enc: Encoding) -> Option<[u8; N]> {
+    let swap = enc == Encoding::Utf16be;
+    let (mut all, mut out) = (0, [0; N]);
+    for (to, from) in out.iter_mut().zip(b.chunks_exact(2)) {
+        let u = u16::from_le_bytes([from[0], from[1]]);
+        let u = if swap { u.swap_bytes() } else { u };
+        all |= u;
+        *to = u as u8;
     }
-    // Bytes, then pairs, then fours move next to each other.
-    let mut ascii = all >> (8 * low);
-    ascii = (ascii | ascii >> 8) & (u128::MAX / 0xffff_ffff * 0xffff);
-    ascii = (ascii | ascii >> 16) & (u128::MAX / 0xffff_ffff_ffff_ffff * 0xffff_ffff);
-    Some(((ascii | ascii >> 32) as u64).to_le_bytes())
+    (all < 0x80).then_some(out)
+}
+
+/// How a stored text compares with one in UTF-8, where letters of ASCII decide: under BINARY, or under NOCASE with `fold`. `None`: others do.
+pub fn compare_stored(stored: &[u8], key: &[u8], enc: Encoding, fold: bool) -> Option<Ordering> {
+    let units = stored.chunks_exact(2).map(|c| unit([c[0], c[1]], enc));
+    let lower = |c: u8| if fold { c.to_ascii_lowercase() } else { c };
+    let mut at = 0;
+    for u in units {
+        let Some(k) = key.get(at) else { return Some(Ordering::Greater).filter(|_| u > 0) };
+        if u >= 0x80 || !k.is_ascii() || fold && (u == 0 || *k == 0) {
+            return None;
+        }
+        let o = lower(u as u8).cmp(&lower(*k));
+        if o.is_ne() {
+            return Some(o);
+        }
+        at += 1;
+    }
+    Some(if at < key.len() { Ordering::Less } else { Ordering::Equal })
 }
 
 fn unit(b: [u8; 2], enc: Encoding) -> u16 {
@@ -126,9 +153,29 @@ enum Unit {
     Char(char),
 }
 
-/// How two UTF-8 texts compare when their UTF-16 forms are compared byte by byte.
+/// How two UTF-8 texts compare when their UTF-16 forms are compared byte by byte. Texts often begin alike: the characters decide that
+/// stand where their bytes first differ.
 pub fn compare(a: &[u8], b: &[u8], enc: Encoding) -> Ordering {
-    units(a).flat_map(|u| bytes(u, enc)).cmp(units(b).flat_map(|u| bytes(u, enc)))
+    let mut at = alike(a, b);
+    match (a.get(at), b.get(at)) {
+        (Some(x), Some(y)) if x.is_ascii() && y.is_ascii() => return x.cmp(y),
+        (None, None) => return Ordering::Equal,
+        _ => {}
+    }
+    // What is no continuation of a character begins one.
+    let within = |t: &[u8], at: usize| t.get(at).is_some_and(|b| b & 0xc0 == 0x80);
+    while at > 0 && (within(a, at) || within(b, at)) {
+        at -= 1;
+    }
+    units(&a[at..]).flat_map(|u| bytes(u, enc)).cmp(units(&b[at..]).flat_map(|u| bytes(u, enc)))
+}
+
+/// How many bytes two texts share at their start.
+fn alike(a: &[u8], b: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP)).take_while(|(x, y)| x == y).count();
+    let at = steps * STEP;
+    at + a[at..].iter().zip(&b[at..]).take_while(|(x, y)| x == y).count()
 }
 
 #[cfg(test)]
@@ -163,6 +210,41 @@ mod tests {
                     &decode(&long, enc).unwrap()[..],
                     [b"eight of ascii, and so on", &want[..]].concat()
                 );
+                let long = [&encode(&[b'y'; 77], enc)[..], &wide].concat();
+                assert_eq!(&decode(&long, enc).unwrap()[..], [&[b'y'; 77], &want[..]].concat());
+            }
+        }
+        // Texts that begin alike, with halves of characters among them.
+        let ends: [&[u8]; 12] = [
+            b"",
+            b"a",
+            b"B",
+            b"\0",
+            "\u{e9}".as_bytes(),
+            "\u{161}".as_bytes(),
+            "\u{ffee}".as_bytes(),
+            "\u{1f600}".as_bytes(),
+            b"\xc3",
+            b"\x80",
+            b"\xa9z",
+            b"\xf0\x9f",
+        ];
+        let starts = [&b""[..], b"c", b"\xc3", b"\xe2\x82", &[b'x'; 31], &[b'x'; 64], "\u{161}".as_bytes()];
+        for enc in [Encoding::Utf16le, Encoding::Utf16be] {
+            for start in starts {
+                for (a, b) in ends.iter().flat_map(|a| ends.iter().map(move |b| (a, b))) {
+                    let (a, b) = ([start, a].concat(), [start, b].concat());
+                    let want = encode(&a, enc).cmp(&encode(&b, enc));
+                    assert_eq!(compare(&a, &b, enc), want, "{a:x?} {b:x?}");
+                    for (fold, coll) in
+                        [(false, crate::Collation::Binary16(enc)), (true, crate::Collation::Nocase)]
+                    {
+                        let stored = encode(&a, enc);
+                        let told = compare_stored(&stored, &b, enc, fold);
+                        let plainly = coll.compare(&decode(&stored, enc).unwrap(), &b);
+                        assert_eq!(told.unwrap_or(plainly), plainly, "{a:x?} {b:x?} {fold}");
+                    }
+                }
             }
         }
         // An odd last byte is dropped; half a character in UTF-8 counts as one.

@@ -607,6 +607,11 @@ impl Vm {
                     return Ok(Some(Outcome::Row));
                 }
                 Opcode::HashOpen => ops::hash::open(self, i),
+                Opcode::HashBeyond => {
+                    if ops::hash::beyond(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::HashFind => {
                     if ops::hash::find(self, i)? {
                         pc = i.p2 as usize;
@@ -944,6 +949,8 @@ impl Vm {
         let (lhs, rhs) = (self.reg(i.p3), self.reg(i.p1));
         let o = match (lhs, rhs) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            (Value::Real(a), Value::Real(b)) if a < b => Ordering::Less,
+            (Value::Real(a), Value::Real(b)) if a > b => Ordering::Greater,
             _ => match compare_slow(lhs, rhs, i, self.enc)? {
                 Some(o) => o,
                 None => return Ok(i.p5 & p5::JUMP_IF_NULL != 0),

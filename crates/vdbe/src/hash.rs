@@ -1,13 +1,20 @@
 //! Hash aggregation: groups found by key, in order of first appearance, sorted at the end.
 //!
 //! Keys that compare equal hash equal: 1 and 1.0, texts equal under their collating sequence.
+//!
+//! Where few groups are wanted, the first of their order, a heap holds the numbers of those that may be among them, the last on top. What comes
+//! behind it is no group: it never will be among the first again.
 
 use iolite_base::{Result, alloc};
 use iolite_ext::Aggregate;
-use iolite_value::order::{ValueRef, in_order};
+use iolite_value::order::{ValueRef, compare_refs, in_order};
 use iolite_value::{Collation, KeyInfo, Value, compare};
+use std::cmp::Ordering;
 use std::hash::Hasher;
 use std::rc::Rc;
+
+/// More groups than these are sorted when all are there.
+const FEW_GROUPS: usize = 4096;
 
 /// A group's state for one aggregate or bare column.
 #[derive(Default)]
@@ -32,6 +39,9 @@ pub(crate) struct HashTable {
     pub current: usize,
     order: Vec<u32>,
     at: usize,
+    /// So many groups are wanted, where these are few, and the heap of them.
+    wanted: Option<usize>,
+    first: Vec<u32>,
     /// What the keys take, about.
     bytes: usize,
 }
@@ -78,7 +88,64 @@ impl HashTable {
             current: 0,
             order: Vec::new(),
             at: 0,
+            wanted: None,
+            first: Vec::new(),
             bytes: 0,
+        }
+    }
+
+    /// Only the first groups of the order are wanted.
+    pub fn want(&mut self, groups: usize) {
+        self.wanted = (groups <= FEW_GROUPS).then_some(groups);
+    }
+
+    /// Whether a key comes behind all groups that are wanted.
+    #[inline]
+    pub fn beyond(&self, key: &[Value]) -> bool {
+        self.wanted == Some(self.first.len()) && self.order_of(key, self.key_of(self.first[0])).is_gt()
+    }
+
+    fn key_of(&self, group: u32) -> &[Value] {
+        &self.keys[group as usize * self.width..][..self.width]
+    }
+
+    /// How keys are ordered.
+    fn order_of(&self, a: &[Value], b: &[Value]) -> Ordering {
+        let each = a.iter().zip(b).zip(&self.key.fields);
+        each.map(|((a, b), f)| compare_refs(a.into(), b.into(), f))
+            .find(|o| o.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
+    /// Takes a new group, the last one, into the heap of the first ones, and drops the last of these if there are too many.
+    fn rank(&mut self, wanted: usize) -> Result<()> {
+        alloc::reserve(&mut self.first, 1)?;
+        self.first.push(self.hashes.len() as u32 - 1);
+        let behind = |s: &HashTable, a: usize, b: usize| {
+            s.order_of(s.key_of(s.first[a]), s.key_of(s.first[b])).is_gt()
+        };
+        let mut at = self.first.len() - 1;
+        while at > 0 && behind(self, at, (at - 1) / 2) {
+            self.first.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+        if self.first.len() <= wanted {
+            return Ok(());
+        }
+        self.first.swap_remove(0);
+        let (mut at, n) = (0, self.first.len());
+        loop {
+            let mut last = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < n && behind(self, child, last) {
+                    last = child;
+                }
+            }
+            if last == at {
+                return Ok(());
+            }
+            self.first.swap(at, last);
+            at = last;
         }
     }
 
@@ -152,6 +219,9 @@ impl HashTable {
         if (g + 1) * 2 > self.index.len() {
             self.grow()?;
         }
+        if let Some(n) = self.wanted {
+            self.rank(n)?;
+        }
         Ok(false)
     }
 
@@ -179,10 +249,14 @@ impl HashTable {
 
     /// Sorts the groups and stands on the first; `false` if there is none.
     pub fn sort(&mut self) -> Result<bool> {
-        let (keys, width) = (&self.keys, self.width);
-        let cell = |row: u32, k: usize| ValueRef::from(&keys[row as usize * width + k]);
+        let (keys, width, first) = (&self.keys, self.width, &self.first);
+        let group = |row: u32| if self.wanted.is_some() { first[row as usize] } else { row };
+        let cell = |row: u32, k: usize| ValueRef::from(&keys[group(row) as usize * width + k]);
         let fields = &self.key.fields[..width.min(self.key.fields.len())];
-        self.order = in_order(self.hashes.len(), fields, &cell)?;
+        let rows = if self.wanted.is_some() { first.len() } else { self.hashes.len() };
+        let mut order = in_order(rows, fields, &cell)?;
+        order.iter_mut().for_each(|row| *row = group(*row));
+        self.order = order;
         self.at = 0;
         Ok(self.step())
     }

@@ -25,11 +25,13 @@ use crate::store::chunk::{Chunk, Data, Dict, Field};
 use crate::store::decode::{self, ColKey, Wanted};
 use crate::store::{FEW_LEAVES, Loaded, Part, Store, TableState, lock};
 use iolite_base::Result;
+use iolite_base::hash::FastHasher;
 use iolite_btree::{Btree, Cursor, TreeKind};
 use iolite_catalog::DEFAULT_ROWS;
 use iolite_plan::bound::CmpOp;
 use iolite_plan::plan::Grouping;
 use iolite_value::{Affinity, Value};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Nanoseconds for a leaf that is scanned in rows.
@@ -38,6 +40,8 @@ const LEAF: f64 = 2_400.0;
 const DECODE: (f64, f64) = (1_250.0, 220.0);
 /// For a text, and for one that nobody has seen before: it goes into a dictionary, whose places are nowhere near by then.
 const DECODE_TEXT: (f64, f64) = (12.0, 250.0);
+/// For a row that goes on on overflow pages.
+const OVERFLOW: f64 = 600.0;
 /// For a leaf that is scanned in columns that are there, for each column.
 const SCANNED: f64 = 85.0;
 /// For a leaf that has to be read where a table does not fit the cache.
@@ -55,10 +59,18 @@ const SORTED: f64 = 60.0;
 const GROUPED: f64 = 60.0;
 /// For a row of a table that a join makes a hash table of, where its values are new; 20 where they have codes.
 const BUILT: f64 = 250.0;
+/// How much of it at least.
+const CODED: f64 = 0.1;
+/// For a row that is scanned to be looked up in other tables.
+const PROBED: f64 = 15.0;
+/// Rows of a leaf at least, where they are not known.
+const FEW_ROWS: f64 = 30.0;
 /// For a row of a range that is walked in rows.
 const WALKED: f64 = 85.0;
 /// For a run in columns before it looks at any.
 const BEGUN: f64 = 5_000.0;
+/// What takes less is not worth rows being looked at beforehand.
+const WORTH_LOOKING: f64 = 300_000.0;
 /// Leaves whose rows are looked at.
 const SAMPLED_LEAVES: usize = 24;
 /// Where a column has so many times the different values that are wanted, these are soon found.
@@ -72,8 +84,14 @@ struct Estimate {
     /// Nanoseconds in rows for scanning the first table, and for all else.
     scan: f64,
     rest: f64,
-    /// Nanoseconds of decoding what is not there.
+    /// Rows of the first table that go on to all else.
+    first: f64,
+    /// No other table has more leaves than the first; nanoseconds of going through the one that has.
+    first_is_largest: bool,
+    probe: f64,
+    /// Nanoseconds of decoding what is not there, and whether it is not there the next time, either.
     decode: f64,
+    decodes_again: bool,
     /// Nanoseconds of hash tables for joins, and of looking at columns that are there.
     build: f64,
     look: f64,
@@ -81,8 +99,8 @@ struct Estimate {
 
 /// Estimates; whether what is decoded would be kept.
 fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
-    let mut e = Estimate { rest: q.loops.rest, ..Estimate::default() };
-    let mut keep = true;
+    let mut e = Estimate { rest: q.loops.rest, first: q.loops.first, ..Estimate::default() };
+    let (mut keep, mut largest) = (true, 0.0);
     for (t, spec) in q.tables.iter().enumerate() {
         if let Some(from) = &spec.query {
             for arm in &from.arms {
@@ -99,6 +117,11 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         let state = store.table(&bt, spec.table.root.get())?;
         let leaves = state.leaves() as f64;
         keep &= state.keep;
+        if t == 0 || leaves > largest {
+            largest = leaves;
+            e.first_is_largest = t == 0;
+            e.probe = if t == 0 { 0.0 } else { rows_known(&state).max(leaves * FEW_ROWS) * PROBED };
+        }
         if t > 0 {
             e.build += rows_known(&state) * BUILT;
         }
@@ -106,7 +129,8 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
             e.scan = leaves * LEAF * q.loops.width;
             if spec.table.rows.get() == DEFAULT_ROWS && e.rest < f64::INFINITY {
                 // Without ANALYZE the planner does not know.
-                e.rest *= leaves * look_at_leaves(&store, &bt, &state, &[])?.0 / DEFAULT_ROWS;
+                let known = leaves * look_at_leaves(&store, &bt, &state, &[])?.0 / DEFAULT_ROWS;
+                (e.rest, e.first) = (e.rest * known, e.first * known);
             }
         }
         let keys = early_columns(q, t);
@@ -122,6 +146,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
             }
         }
         e.decode += decoding(q, t, &keys, (&store, &bt, &state))?;
+        e.decodes_again |= state.decodes_again(&keys);
     }
     for n in &q.nested {
         let (own, k) = estimate(&n.query, rt)?;
@@ -169,8 +194,21 @@ fn decoding(q: &Query, t: usize, keys: &[ColKey], at: (&Store, &Btree, &TableSta
         own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).collect();
     let mut all = decoding_at_least(leaves, missing);
     if !texts.is_empty() {
-        let (rows, new) = look_at_leaves(store, bt, state, &texts)?;
-        all += leaves * rows * (texts.len() as f64 * DECODE_TEXT.0 + new * DECODE_TEXT.1);
+        let mut h = FastHasher::default();
+        (q.tables[t].table.root.get(), &texts).hash(&mut h);
+        let name = h.finish();
+        all += match store.share(name, state.stamp) {
+            Some(texts) => texts,
+            None => {
+                let (rows, new) = look_at_leaves(store, bt, state, &texts)?;
+                let texts = leaves * rows * (texts.len() as f64 * DECODE_TEXT.0 + new * DECODE_TEXT.1);
+                store.note_share(name, state.stamp, texts);
+                texts
+            }
+        };
+    }
+    if state.decodes_again(keys) {
+        all += rows_known(state) * OVERFLOW;
     }
     Ok(all)
 }
@@ -305,7 +343,67 @@ fn begins_empty(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
     Ok(passing(q, &conds, rt, (&store, &bt, &state))? == Some(0))
 }
 
-/// At most how many rows of the only table have a rowid within the bounds that the conditions set. `None`: any number.
+/// Whether so few rows of a join's first table satisfy the conditions on it that the loops are done before columns have been decoded and
+/// the other tables brought into form.
+fn begins_with_few(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64, e: &Estimate) -> Result<bool> {
+    // Where another table is the largest, the rows of this one are what is brought into form.
+    let build = if e.first_is_largest { e.build * CODED } else { 0.0 };
+    let costs = e.decode + build + e.look + e.probe;
+    if q.tables.len() < 2 || q.tables[0].query.is_some() || costs < WORTH_LOOKING {
+        return Ok(false);
+    }
+    // What is decoded is there for the next time, and has paid for itself once it was asked for again and again.
+    let (store, named) = (rt.store(q.tables[0].db)?, name.rotate_left(17));
+    let (is_new, is_rare) = (store.is_new(named), store.may_look(named));
+    let share = match e.decodes_again {
+        true => 1.0,
+        false if is_new => 1.0,
+        false if is_rare => 0.25,
+        false => 0.0,
+    };
+    let columns = share * e.decode + build + e.look + e.probe + BEGUN;
+    if e.scan >= columns {
+        return Ok(false);
+    }
+    Ok(match first_rows(q, rt, params, name)? {
+        None => false,
+        Some(0.0) => true,
+        Some(rows) => e.scan + e.rest * rows / e.first < columns,
+    })
+}
+
+/// How many rows of a join's first table are likely to satisfy the conditions on it; of a small one, or where none lies within a range of
+/// rowids, exactly.
+fn first_rows(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<Option<f64>> {
+    let spec = &q.tables[0];
+    if spec.left {
+        return Ok(None);
+    }
+    let within = if q.loops.ranges { most_rows(q, rt, params)? } else { None };
+    if within == Some(0.0) {
+        return Ok(within);
+    }
+    let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
+    let state = store.table(&bt, spec.table.root.get())?;
+    let named = params.iter().fold(name, |h, v| h.rotate_left(7) ^ Field::of(v).hash());
+    if let Some(rows) = store.share(named, state.stamp) {
+        return Ok(Some(rows));
+    }
+    let (conds, share) = of_first(q, &q.conds, rt, params)?;
+    if conds.is_empty() {
+        return Ok(within);
+    }
+    let Some(passed) = passing(q, &conds, rt, (&store, &bt, &state))? else { return Ok(None) };
+    let rows = match state.leaves() {
+        ..=SAMPLED_LEAVES => passed as f64 * share,
+        leaves => (passed as f64 + 0.5) * share * leaves as f64 / SAMPLED_LEAVES as f64,
+    };
+    let rows = within.map_or(rows, |n| rows.min(n));
+    store.note_share(named, state.stamp, rows);
+    Ok(Some(rows))
+}
+
+/// At most how many rows of the first table have a rowid within the bounds that the conditions set. `None`: any number.
 fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
     let Some((least, most)) = bounds(q, rt, params)? else { return Ok(None) };
     if least.is_none() && most.is_none() {
@@ -329,31 +427,51 @@ fn between(least: i64, most: i64) -> f64 {
 
 /// Whether a range of rowids is so short that no table is worth being looked at for it.
 pub(crate) fn walks_few(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
+    if !q.loops.walks {
+        return Ok(false);
+    }
     let Some((Some(least), Some(most))) = bounds(q, rt, params)? else { return Ok(false) };
     Ok(SEEK + between(least, most) * WALKED < BEGUN + FEW_LEAVES as f64 * SCANNED)
 }
 
-/// The bounds of a range of rowids that the only loop walks, where they are known. `None`: it walks none.
+/// The bounds of a range without any.
+const NO_ROWIDS: (Option<i64>, Option<i64>) = (Some(1), Some(0));
+
+/// The bounds of a range of rowids that the first loop walks, where they are known. `None`: it walks none.
 #[allow(clippy::type_complexity)]
 fn bounds(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<(Option<i64>, Option<i64>)>> {
-    if !q.loops.walks || q.tables[0].query.is_some() {
+    if !q.loops.ranges || q.tables[0].query.is_some() {
         return Ok(None);
     }
     let eval = Eval::new(rt.host());
     let (mut least, mut most) = (None, None);
-    for c in &q.conds {
+    for c in q.conds.iter().filter(|c| c.on.is_none()) {
         let Ex::Compare(c) = &c.ex else { continue };
+        let lower = match c.op {
+            CmpOp::Ge | CmpOp::Gt => true,
+            CmpOp::Le | CmpOp::Lt => false,
+            _ => continue,
+        };
         let Ex::Slot(s) = c.lhs else { continue };
-        if q.slots[s].field.is_some() || c.rhs.is_correlated() {
+        if q.slots[s].table > 0 || q.slots[s].field.is_some() || c.rhs.is_correlated() {
             continue;
         }
         let mut bound = c.rhs.clone();
         bound.bind(params, &[], &eval)?;
-        let Ex::Const(Value::Int(n)) = bound else { continue };
-        match c.op {
-            CmpOp::Ge | CmpOp::Gt => least = least.max(Some(n)),
-            CmpOp::Le | CmpOp::Lt => most = Some(most.map_or(n, |m: i64| m.min(n))),
-            _ => {}
+        let Ex::Const(mut v) = bound else { continue };
+        Affinity::Numeric.apply(&mut v)?;
+        let n = match v {
+            Value::Int(n) => n,
+            // A row more or less does not matter.
+            Value::Real(r) => r as i64,
+            // Nothing is compared with NULL, and any text and blob is beyond all numbers.
+            Value::Null => return Ok(Some(NO_ROWIDS)),
+            Value::Text(..) | Value::Blob(..) if lower => return Ok(Some(NO_ROWIDS)),
+            Value::Text(..) | Value::Blob(..) => continue,
+        };
+        match lower {
+            true => least = least.max(Some(n)),
+            false => most = Some(most.map_or(n, |m: i64| m.min(n))),
         }
     }
     Ok(Some((least, most)))
@@ -383,8 +501,9 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
             rows
         }
     };
+    let keys: Vec<ColKey> = q.slots.iter().chain(&q.order_slots).map(|s| s.key()).collect();
     // Asked again, what is decoded is there for the next time.
-    let share = if store.is_new(named) { 1.0 } else { 0.25 };
+    let share = if store.is_new(named) || state.decodes_again(&keys) { 1.0 } else { 0.25 };
     let bt = rt.btree(spec.db)?;
     let read = if leaves > bt.cache_pages() as f64 { rows.min(leaves) * READ } else { 0.0 };
     let all = rows_known(&state);
@@ -395,7 +514,6 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
         let columns = share * e.decode + e.build + look;
         return Ok(!keep || loops + read < columns + rows * GROUPED + BEGUN);
     }
-    let keys: Vec<ColKey> = q.slots.iter().chain(&q.order_slots).map(|s| s.key()).collect();
     let decode = share * decoding(q, 0, &keys, (&store, &bt, &state))?;
     Ok(rows * SEEK + read < decode + look + rows * GROUPED)
 }
@@ -515,7 +633,9 @@ pub(crate) fn better_in_rows(
         return Ok(true);
     }
     let mut walked = None;
-    if let Some(n) = most_rows(q, rt, params)? {
+    if q.loops.walks
+        && let Some(n) = most_rows(q, rt, params)?
+    {
         let spec = &q.tables[0];
         let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
         let leaves = state.leaves() as f64;
@@ -531,7 +651,7 @@ pub(crate) fn better_in_rows(
     if walked.is_some_and(|(walk, scanned)| walk < e.decode + scanned) {
         return Ok(true);
     }
-    if e.scan + e.rest < e.build + e.look + BEGUN {
+    if e.scan + e.rest < e.build + e.look + BEGUN || begins_with_few(q, rt, params, name, &e)? {
         return Ok(true);
     }
     let limit = e.decode;
@@ -541,7 +661,7 @@ pub(crate) fn better_in_rows(
         && q.loops.scans
         && let Some(rows) = sample_rows(q, &q.conds, rt, params)?
     {
-        e.rest *= rows / q.loops.first;
+        e.rest *= rows / e.first;
     }
     // Within a write transaction columns are decoded for this once.
     if e.scan + e.rest >= limit || !keep {

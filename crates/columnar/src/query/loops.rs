@@ -28,7 +28,9 @@ pub(crate) struct Loops {
     pub rounds: f64,
     /// Rows that come out of the first one.
     pub first: f64,
-    /// The first one walks a range of rowids, and there is no other.
+    /// The first one walks a range of rowids.
+    pub ranges: bool,
+    /// It does, and there is no other.
     pub walks: bool,
     /// The first one seeks rows by an index.
     pub seeks: bool,
@@ -65,7 +67,8 @@ impl Loops {
         if let Some(p) = c.passes {
             (scans, rest) = (false, p.values * PASSED);
         }
-        let walks = matches!(&c.levels[..], [l] if matches!(l.access, Access::RowidRange { .. }));
+        let ranges = matches!(c.levels.first(), Some(l) if matches!(l.access, Access::RowidRange { .. }));
+        let walks = ranges && c.levels.len() == 1;
         let seeks = matches!(c.levels.first(), Some(l) if matches!(l.access, Access::Index(_)));
         let streams =
             c.grouping == Grouping::Ordered || matches!(c.distinct, Distinct::Unique | Distinct::Adjacent);
@@ -73,7 +76,7 @@ impl Loops {
         let first = c.levels.first().map_or(1.0, |l| l.rows.max(0.01));
         let width = c.levels.first().map_or(1.0, width);
         let (passes, streams) = (c.passes.is_some(), streams || windows);
-        Loops { scans, rest, rounds, first, walks, seeks, passes, streams, width }
+        Loops { scans, rest, rounds, first, ranges, walks, seeks, passes, streams, width }
     }
 }
 

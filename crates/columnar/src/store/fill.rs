@@ -73,6 +73,9 @@ impl Store {
             let (rows, made, pure) = built?;
             let made: Vec<(ColKey, Arc<Chunk>, bool)> =
                 keys.iter().zip(made).zip(pure).map(|((w, c), pure)| (w.key, c, pure)).collect();
+            if made.iter().any(|m| !m.2) {
+                lock(&t.columns.loose).extend(made.iter().filter(|m| !m.2).map(|m| m.0));
+            }
             self.keep_built(all, s, rows, &made)?;
             for (i, (_, c, _)) in missing.iter().zip(made) {
                 have[*i] = Some(c);

@@ -17,6 +17,8 @@ pub(crate) struct Columns {
     pub used: Mutex<FastMap<ColKey, Use>>,
     /// Columns whose stored dictionary is lost, and all stored codes with it.
     pub bad: Mutex<FastSet<ColKey>>,
+    /// Columns that were met with values on overflow pages: they are decoded for each run.
+    pub loose: Mutex<FastSet<ColKey>>,
 }
 
 /// A block of a sidecar.
@@ -138,6 +140,12 @@ impl TableState {
         let (chunks, stored, former) = (lock(&s.chunks), lock(&s.stored), lock(&s.former));
         let patched = |k: &ColKey| former.as_ref().is_some_and(|(f, _)| lock(&f.chunks).contains_key(k));
         keys.iter().filter(|k| !chunks.contains_key(k) && !stored.contains_key(k) && !patched(k)).count()
+    }
+
+    /// Whether some of these columns are decoded for each run.
+    pub fn decodes_again(&self, keys: &[ColKey]) -> bool {
+        let loose = lock(&self.columns.loose);
+        !loose.is_empty() && keys.iter().any(|k| loose.contains(k))
     }
 
     /// That of a table that is not stored.

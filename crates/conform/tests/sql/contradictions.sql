@@ -139,3 +139,8 @@ SELECT count(*), count(x.n) FROM t x RIGHT JOIN t y ON y.n = x.n AND x.n = NULL;
 SELECT count(*) FROM t x WHERE NOT EXISTS (SELECT 1 FROM t y WHERE y.n = x.n AND y.n = NULL);
 SELECT count(*) FROM t GROUP BY n HAVING n = NULL;
 UPDATE t SET n = n WHERE n = NULL RETURNING n;
+SELECT rowid FROM t WHERE NOT (r > 4) AND r = 5;
+SELECT rowid FROM t WHERE NOT (r > 5 OR n < 5) AND r = 5 AND n = 5;
+SELECT rowid FROM t WHERE NOT (s > 4) AND s = '5' ORDER BY 1;
+SELECT count(*) FROM t FULL JOIN (SELECT 1 AS k) ON k = n LEFT JOIN t AS v ON v.n = k WHERE v.r BETWEEN 7 AND 3;
+SELECT count(*) FROM t FULL JOIN (SELECT 1 AS k) ON k = n AND n BETWEEN 7 AND 3;

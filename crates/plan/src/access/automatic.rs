@@ -6,8 +6,12 @@ use crate::cost;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op};
 use iolite_base::Few;
+use iolite_catalog::ColumnSource;
 use iolite_value::Affinity;
 use std::rc::Rc;
+
+/// Where a value has more rows, an automatic index over it is not thought to pay.
+const MANY_ROWS: f64 = 4.0;
 
 /// A key, or an index that is there and has an equality to use, is better than any index that would have to be built. What a
 /// constant finds is thought to be few rows, for which nothing speaks: some other table would be put before it, only for it to be
@@ -44,7 +48,7 @@ impl Accesses<'_> {
                 }
                 // `IS 5` is `= 5`.
                 let null_ok = *null_ok && !matches!(&f.value, Expr::Const(v) if !v.is_null());
-                if column == ROWID || !self.affinity_ok(i, f) {
+                if column == ROWID || !self.affinity_ok(i, f) || self.finds_many(i, column) {
                     continue;
                 }
                 let left = matches!(&t.expr, Expr::Compare(c) if c.lhs.without_collate().same(&f.lhs));
@@ -71,6 +75,20 @@ impl Accesses<'_> {
             let of = equal.iter().filter(|(.., f)| f.needs & !needs == 0);
             self.auto_index_of(i, (rows, stored), needs, of.copied(), out);
         }
+    }
+
+    /// Whether a column is the first of an index, or known by one to have many rows for each value: another index over it is not
+    /// thought to be better.
+    fn finds_many(&self, i: usize, column: i32) -> bool {
+        let Some((_, table)) = self.sources[i].table() else { return false };
+        table.indexes.borrow().iter().any(|index| {
+            let is_it = |c: &iolite_catalog::IndexColumn| matches!(c.source, ColumnSource::Column(k) if k as i32 == column);
+            let at = index.columns[..index.key_len].iter().position(is_it);
+            at.is_some_and(|at| {
+                let stat = index.stat.borrow();
+                at == 0 || stat.measured && stat.rows.get(at + 1).is_some_and(|r| *r > MANY_ROWS)
+            })
+        })
     }
 
     /// The automatic index over what these forms say, with the sources that all of them need.

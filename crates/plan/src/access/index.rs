@@ -178,7 +178,8 @@ impl IndexBuild<'_, '_> {
             if !self.extend() {
                 self.emit(None, None);
             }
-            better |= !matches!(self.eq.last(), Some(EqTerm::IsNull)) && self.needs == saved.0;
+            // Several keys are several seeks, which may be dearer than the prefix's entries.
+            better |= !matches!(self.eq.last(), Some(EqTerm::IsNull)) && self.needs == saved.0 && fan <= 1.0;
             self.eq.truncate(field);
             self.used = used;
             (self.needs, self.fan, self.likely) = saved;

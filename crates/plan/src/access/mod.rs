@@ -122,6 +122,8 @@ pub struct Accesses<'a> {
     pub terms: &'a [Term],
     /// The plans of queries in FROM, by position.
     pub queries: &'a [Option<Box<FromPlan>>],
+    /// The sources that come before each, by position.
+    pub before: &'a [Mask],
     /// The rows are to be changed: no scan of a whole index.
     pub changing: bool,
     /// The order that is wanted.
@@ -218,7 +220,7 @@ impl Accesses<'_> {
             if c.used.contains(n)
                 || c.drives.contains(n)
                 || t.derived && t.narrows.is_none()
-                || t.mask & !(c.needs | 1 << i) != 0
+                || t.mask & !(c.needs | self.before[i] | 1 << i) != 0
                 || t.mask & 1 << i == 0
             {
                 continue;

@@ -54,15 +54,7 @@ pub fn conclude(core: &mut Core) {
             continue;
         }
         let mut new = f.expr.clone();
-        if compares_numbers(&new) {
-            new.children_mut(&mut |e| {
-                if let Expr::Column(c) = e
-                    && let Some(v) = known(c, true)
-                {
-                    *e = v;
-                }
-            });
-        }
+        put_numbers(&mut new, &|c| known(c, true));
         replace_in_expr(&mut new, &|c| known(c, false));
         if is_settled(&new) {
             more.push(Filter { expr: new, on: None });
@@ -85,6 +77,21 @@ fn null_yet_compared(core: &Core) -> bool {
         let is = |e: &Expr| matches!(e, Expr::Column(k) if is_column(k, &c));
         conditions().any(|e| matches!(e, Expr::Compare(x) if !x.null_eq && (is(&x.lhs) || is(&x.rhs))))
     })
+}
+
+/// Puts constants for columns that equal them into the comparisons of numbers that a condition is made of.
+fn put_numbers(e: &mut Expr, known: &dyn Fn(&ColumnRef) -> Option<Expr>) {
+    if compares_numbers(e) {
+        e.children_mut(&mut |e| {
+            if let Expr::Column(c) = e
+                && let Some(v) = known(c)
+            {
+                *e = v;
+            }
+        });
+    } else if matches!(e, Expr::Not(_) | Expr::And(..) | Expr::Or(..)) {
+        e.children_mut(&mut |e| put_numbers(e, known));
+    }
 }
 
 /// Whether numbers that are equal are the same to this condition.

@@ -52,7 +52,7 @@ pub fn omit(core: &mut Core, order_by: &[OrderTerm]) {
         let s = &core.sources[i];
         let SourceKind::Table { table, .. } = &s.kind else { continue };
         if s.join.left
-            && s.indexed == ast::Indexed::Any
+            && is_served(&s.indexed, table)
             && (core.distinct && core.windows.is_empty() || fits_once(core, s.id, table))
             && !is_read(core, order_by, s.id)
         {
@@ -61,6 +61,14 @@ pub fn omit(core: &mut Core, order_by: &[OrderTerm]) {
             core.filter = std::mem::take(&mut core.filter).into_iter().filter(|f| f.on != Some(id)).collect();
         }
     }
+}
+
+/// Whether the index that a source is to be read by, if any, can be read whatever the conditions say: otherwise there is no plan, which is
+/// an error.
+fn is_served(indexed: &ast::Indexed, table: &iolite_catalog::Table) -> bool {
+    let ast::Indexed::By(name) = indexed else { return true };
+    let indexes = table.indexes.borrow();
+    indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&name.text) && i.filter.is_none())
 }
 
 /// Whether anything but its own ON reads the source.
@@ -142,10 +150,20 @@ pub fn rejects_null(e: &Expr, table: TableId) -> bool {
         Expr::Not(x) => match &**x {
             Expr::Compare(c) if !c.null_eq => null_if(&c.lhs, table) || null_if(&c.rhs, table),
             Expr::Call(_) => null_if(x, table),
+            Expr::Or(..) | Expr::And(..) => rejects_as_false(x, table),
             _ => false,
         },
         Expr::Call(c) if crate::terms::said_truth(e).is_some() => rejects_null(&c.args[0], table),
         other => null_if(other, table),
+    }
+}
+
+/// Whether all that AND and OR combine is NULL, and so not false, while all columns of `table` are NULL.
+fn rejects_as_false(e: &Expr, table: TableId) -> bool {
+    match e {
+        Expr::Or(a, b) | Expr::And(a, b) => rejects_as_false(a, table) && rejects_as_false(b, table),
+        Expr::Compare(c) if !c.null_eq => null_if(&c.lhs, table) || null_if(&c.rhs, table),
+        _ => false,
     }
 }
 

@@ -18,9 +18,23 @@ pub(crate) fn table(cursors: &mut [Option<VCursor>], n: i32) -> Result<&mut Hash
 
 pub(crate) fn open(vm: &mut Vm, i: &Insn) {
     if let P4::KeyInfo(k) = &i.p4 {
-        let h = HashTable::new(k.clone(), i.p2 as usize, i.p3 as usize);
+        let mut h = HashTable::new(k.clone(), i.p2 as usize, i.p3 as usize);
+        if i.p5 > 0
+            && let Value::Int(n) = vm.f.regs[i.p5 as usize]
+            && n > 0
+        {
+            h.want(n as usize);
+        }
         vm.f.cursors[i.p1 as usize] = Some(VCursor::Hash(h));
     }
+}
+
+#[inline]
+pub(crate) fn beyond(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let h = table(&mut vm.f.cursors, i.p1)?;
+    let first = i.p3 as usize;
+    let n = h.width();
+    Ok(h.beyond(&vm.f.regs[first..first + n]))
 }
 
 #[inline]

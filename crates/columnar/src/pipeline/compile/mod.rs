@@ -41,6 +41,8 @@ struct Compiler<'a> {
     exists: bool,
     /// The expression is a condition on rows.
     in_condition: bool,
+    /// What the CASEs around compare with their arms, where that is a column.
+    bases: Vec<Option<Ex>>,
     /// How deeply it is nested.
     depth: usize,
 }
@@ -89,6 +91,7 @@ impl<'a> Compiler<'a> {
             outsides: Vec::new(),
             exists: false,
             in_condition: false,
+            bases: Vec::new(),
             depth: 0,
         }
     }
@@ -460,7 +463,13 @@ impl Compiler<'_> {
             Expr::IsNull(a) => Ex::IsNull(self.boxed(a)?, false),
             Expr::NotNull(a) => Ex::IsNull(self.boxed(a)?, true),
             Expr::IsTruth { e, truth, not } => Ex::Truth { e: self.boxed(e)?, truth: *truth, not: *not },
-            Expr::Between { lo, hi } => Ex::Between(Box::new(self.cmp(lo)?), Box::new(self.cmp(hi)?)),
+            Expr::Between { lo, hi } => {
+                let lo = Box::new(self.cmp(lo)?);
+                self.bases.push(None);
+                let hi = Box::new(self.cmp(hi)?);
+                self.bases.pop();
+                Ex::Between(lo, hi)
+            }
             Expr::InList(i) => {
                 if i.list.is_empty() {
                     return no("an empty IN");
@@ -474,15 +483,19 @@ impl Compiler<'_> {
                 Ex::In { not: i.not, lhs, list, affinity: i.affinity, collation }
             }
             Expr::Case { base, arms, otherwise } => {
-                let base = base.as_deref().map(|b| self.boxed(b)).transpose()?;
+                let mut base = base.as_deref().map(|b| self.boxed(b)).transpose()?;
+                // A column is compared where it stands.
+                let column = base.take_if(|b| matches!(**b, Ex::Slot(_)));
+                self.bases.push(column.map(|b| *b));
                 let mut out = Vec::new();
                 for (w, t) in arms {
                     out.push((self.expr(w)?, self.expr(t)?));
                 }
+                self.bases.pop();
                 let otherwise = otherwise.as_deref().map(|o| self.boxed(o)).transpose()?;
                 Ex::Case { base, arms: out, otherwise }
             }
-            Expr::CaseBase(..) => Ex::CaseBase,
+            Expr::CaseBase(..) => self.bases.last().cloned().flatten().unwrap_or(Ex::CaseBase),
             Expr::Cast(a, aff) => Ex::Cast(self.boxed(a)?, *aff),
             Expr::Call(c) => self.call(c)?,
             Expr::Agg(id, _) => match self.block.core.aggs.iter().position(|a| a.id == *id) {

@@ -23,7 +23,7 @@ use crate::op::spill::Partitions;
 use crate::query::{AggSpec, Query};
 use crate::sort;
 use crate::star::aggregate::{Acc, zeros};
-use crate::star::build::AWAY;
+use crate::star::build::{AWAY, InnerTable};
 use crate::star::scope::JoinScope;
 use crate::store::chunk::{Data, Dict, Field};
 use iolite_base::hash::FastMap;
@@ -31,15 +31,22 @@ use iolite_base::{Code, Result, alloc};
 use iolite_value::order::in_order;
 use iolite_value::{Collation, Value, compare};
 use number::{RealCodes, plain_numbers};
+use std::sync::Arc;
 
 /// The most groups whose states are arrays by number.
 const DENSE: u64 = 1 << 22;
+
+/// How many times the rows of its largest table a join is thought to give, for which arrays are made.
+const MULTIPLIED: u64 = 4;
 
 /// What an aggregate of such a group takes, at most.
 const DENSE_WIDTH: usize = 24;
 
 /// Rows of an inner table whose combinations of keys are numbered before any is met.
 const MOST_NUMBERED: usize = 1 << 16;
+
+/// So many are numbered however few rows are likely to be met.
+const FEW_NUMBERED: usize = 1 << 10;
 
 /// Where some of the keys come from.
 enum Source {
@@ -186,6 +193,17 @@ impl Index {
 /// Groups that there is room for in any case.
 const LEAST_GROUPS: usize = 16;
 
+/// How many rows of the table that is scanned are likely to find one in each inner table, by the share of these that their own
+/// conditions left.
+fn likely_rows(s: &JoinScope<'_>) -> f64 {
+    let Some(outer) = s.cols.get(s.places.outer) else { return f64::INFINITY };
+    let share = |(t, inner): (usize, &Option<Arc<InnerTable>>)| match inner {
+        Some(i) if !s.left[t] && i.is_whole() => i.passed.len() as f64 / s.cols[t].loaded.rows.max(1) as f64,
+        _ => 1.0,
+    };
+    outer.loaded.rows as f64 * s.inners.iter().enumerate().map(share).product::<f64>()
+}
+
 impl<'q> Groups<'q> {
     /// Prepares. `None`: the form is not known here.
     pub fn new(
@@ -228,7 +246,9 @@ impl<'q> Groups<'q> {
                 None => return Ok(None),
             }
         }
-        let rows = s.most_rows.unwrap_or(1 << 40);
+        // A join gives about as many rows as its largest table has, seldom many times as many.
+        let largest = s.cols.iter().map(|c| c.loaded.rows as u64).max().unwrap_or(0);
+        let rows = s.most_rows.unwrap_or(u64::MAX).min(MULTIPLIED * largest);
         g.dense = product <= DENSE.min(rows.saturating_mul(2).max(1 << 16))
             && product as usize * DENSE_WIDTH * (1 + q.aggs.len()) <= work_size().max(1 << 12)
             && !g.sources.iter().any(|s| matches!(s, Source::Any { .. }));
@@ -250,6 +270,7 @@ impl<'q> Groups<'q> {
 
     fn find_sources(&mut self, s: &JoinScope<'_>) -> Result<()> {
         let outer = s.places.outer;
+        let likely = likely_rows(s);
         for (k, ex) in self.keys.clone().iter().enumerate() {
             let mut tables: Vec<usize> = Vec::new();
             ex.slots(&mut |i| {
@@ -275,7 +296,8 @@ impl<'q> Groups<'q> {
                 }
                 // Of a large table few combinations may be met: they are not all numbered beforehand.
                 let inner = s.inners.get(t).and_then(Option::as_ref);
-                let small = inner.is_some_and(|i| i.passed.len() < MOST_NUMBERED && i.is_whole());
+                let few = |n: usize| n < FEW_NUMBERED || n < MOST_NUMBERED && n as f64 <= 4.0 * likely;
+                let small = inner.is_some_and(|i| few(i.passed.len()) && i.is_whole());
                 if t != outer && small {
                     self.sources.push(Source::InnerTable {
                         table: t,

@@ -1,0 +1,26 @@
+-- The first groups of a small table, whose keys come in no order: those behind are dropped as soon as enough come before them.
+CREATE TABLE t(id INTEGER PRIMARY KEY, s TEXT, c TEXT COLLATE NOCASE, x, n INT, r REAL);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) INSERT INTO t SELECT i, iif(i % 101, 'k' || (i * 7919 % 607), NULL), iif(i % 2, 'k', 'K') || (i * 31 % 250), CASE i % 4 WHEN 0 THEN i * 13 % 401 WHEN 1 THEN i * 17 % 401 / 2.0 WHEN 2 THEN 'x' || i % 90 ELSE NULL END, iif(i % 50, i * 101 % 503 - 200, NULL), i % 300 / 8.0 FROM n;
+CREATE TABLE w(k TEXT PRIMARY KEY, a INT, b) WITHOUT ROWID;
+INSERT INTO w SELECT s || '-' || id, n, x FROM t WHERE s IS NOT NULL;
+SELECT s, count(*) FROM t GROUP BY 1 LIMIT 5;
+SELECT s, count(*), max(x) FROM t GROUP BY 1 LIMIT 3 OFFSET 4;
+SELECT s, count(DISTINCT x), max(n) FROM t GROUP BY s LIMIT 4;
+SELECT s, count(*) FROM t GROUP BY 1 ORDER BY 1 DESC LIMIT 3;
+SELECT n, s, count(*) FROM t GROUP BY n, s ORDER BY n DESC, s LIMIT 6;
+SELECT c, group_concat(id) FROM t GROUP BY c LIMIT 4 OFFSET 1;
+SELECT x, typeof(x), count(*), sum(id) FROM t GROUP BY x LIMIT 9;
+SELECT x, count(*), sum(id) FROM t GROUP BY 1 LIMIT 9 OFFSET 150;
+SELECT r, max(id), s FROM t GROUP BY r LIMIT 3;
+SELECT r, id, n FROM t GROUP BY r ORDER BY r DESC LIMIT 3;
+SELECT n % 7, count(*) FROM t GROUP BY 1 LIMIT 20;
+SELECT n % 7, count(*) FROM t GROUP BY 1 LIMIT 0;
+SELECT n % 7, count(*) FROM t GROUP BY 1 LIMIT -1 OFFSET 8;
+SELECT n % 7, count(*) FROM t GROUP BY 1 HAVING count(*) > 65 LIMIT 3;
+SELECT DISTINCT count(*) FROM t GROUP BY n LIMIT 3;
+SELECT s, count(*) AS k FROM t GROUP BY s ORDER BY k DESC, s LIMIT 3;
+SELECT t.n, (SELECT group_concat(z.k) FROM (SELECT b AS k FROM w WHERE w.a = t.n GROUP BY b LIMIT 2) AS z) AS g FROM t WHERE t.id < 9;
+SELECT a, b, count(*), min(k) FROM w GROUP BY 1, 2 LIMIT 4;
+SELECT b, count(*), min(k) FROM w GROUP BY 1 ORDER BY 1 DESC LIMIT 4 OFFSET 2;
+SELECT count(*) FROM (SELECT 1 FROM t GROUP BY s LIMIT 600);
+SELECT sum(k) FROM (SELECT count(*) AS k FROM t GROUP BY s LIMIT 5000);

@@ -1,0 +1,22 @@
+-- In a UTF-16 database texts are ordered by the bytes of their units, and sought in indexes like that.
+PRAGMA encoding = 'UTF-16le';
+CREATE TABLE t(id INTEGER PRIMARY KEY, s TEXT, c TEXT COLLATE NOCASE, r TEXT COLLATE RTRIM);
+INSERT INTO t(s) VALUES ('a'), ('ab'), ('abc'), ('A'), ('B'), (''), ('b'), (char(233)), (char(0x161)), (char(0x161, 97)), (char(0xffee)), (char(0x1f600)), (char(0xe000)), ('aé'), ('aš'), (char(97, 0, 98)), (char(97, 0)), ('Aé');
+INSERT INTO t(s) SELECT 'a rather long beginning that all of these have in common, ' || s FROM t;
+UPDATE t SET c = s, r = s || '  ';
+CREATE INDEX ts ON t(s);
+CREATE INDEX tc ON t(c, s);
+CREATE INDEX tr ON t(r);
+SELECT group_concat(id) FROM (SELECT id FROM t ORDER BY s);
+SELECT group_concat(id) FROM (SELECT id FROM t ORDER BY s || '' DESC, id);
+SELECT group_concat(id) FROM (SELECT id FROM t ORDER BY c || '' COLLATE NOCASE, id);
+SELECT group_concat(id) FROM (SELECT id FROM t ORDER BY c, s, id);
+SELECT group_concat(id) FROM (SELECT id FROM t ORDER BY r, id);
+SELECT group_concat(n) FROM (SELECT (SELECT count(*) FROM t AS o WHERE o.s < t.s) AS n FROM t ORDER BY id);
+SELECT group_concat(n) FROM (SELECT (SELECT count(*) FROM t AS o WHERE o.s >= t.s AND o.id < 30) AS n FROM t ORDER BY id);
+SELECT group_concat(n) FROM (SELECT (SELECT count(*) FROM t AS o WHERE o.c < t.c) AS n FROM t ORDER BY id);
+SELECT group_concat(n) FROM (SELECT (SELECT count(*) FROM t AS o WHERE o.c = t.s COLLATE NOCASE) AS n FROM t ORDER BY id);
+SELECT group_concat(n) FROM (SELECT (SELECT count(*) FROM t AS o WHERE o.r = t.s) AS n FROM t ORDER BY id);
+SELECT id FROM t WHERE s = 'a rather long beginning that all of these have in common, aš';
+SELECT id FROM t WHERE c = 'A RATHER LONG BEGINNING THAT ALL OF THESE HAVE IN COMMON, AŠ' ORDER BY id;
+SELECT count(*), min(s), max(c) FROM t GROUP BY c LIMIT 4;
