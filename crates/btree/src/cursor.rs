@@ -638,11 +638,13 @@ impl Cursor {
             }
         }
         loop {
-            let left = self.path.pop();
-            let Some(n) = self.path.last_mut() else {
+            // The root stays: whoever begins anew need not load it.
+            if self.path.len() < 2 {
                 self.pos = Pos::Invalid;
                 return Ok(false);
-            };
+            }
+            let left = self.path.pop();
+            let Some(n) = self.path.last_mut() else { return Err(Code::Internal.into()) };
             if n.idx >= n.ncell {
                 continue;
             }
@@ -700,11 +702,13 @@ impl Cursor {
             }
         }
         loop {
-            let left = self.path.pop();
-            let Some(n) = self.path.last_mut() else {
+            // The root stays: whoever begins anew need not load it.
+            if self.path.len() < 2 {
                 self.pos = Pos::Invalid;
                 return Ok(false);
-            };
+            }
+            let left = self.path.pop();
+            let Some(n) = self.path.last_mut() else { return Err(Code::Internal.into()) };
             if n.idx == 0 {
                 continue;
             }

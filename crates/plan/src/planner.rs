@@ -369,7 +369,7 @@ impl<'a> Planner<'a> {
         if core.distinct && ordered && plan.grouping != Grouping::None {
             ordered = order_by.is_empty();
         }
-        plan.count_only = windows.is_empty() && count_only(core, &terms);
+        let counts = windows.is_empty() && counts_rows(core);
         self.rows_around = self.runs * path.rows;
         plan.rows = match plan.grouping {
             Grouping::None => path.rows,
@@ -377,6 +377,7 @@ impl<'a> Planner<'a> {
             _ => (path.rows * 0.25).max(1.0),
         };
         self.levels(plan, core, path, queries, terms, changing)?;
+        plan.count_only = counts && counts_all(plan);
         swap(&mut plan.group_by, &mut core.group_by);
         swap(&mut plan.aggs, &mut core.aggs);
         swap(&mut plan.having, &mut core.having);
@@ -943,10 +944,9 @@ fn constants(core: &Core, terms: &[Term]) -> Vec<(TableId, i32)> {
 }
 
 /// `SELECT count(*) FROM table`: the tree's entries are counted without looking at them.
-fn count_only(core: &Core, terms: &[Term]) -> bool {
+fn counts_rows(core: &Core) -> bool {
     core.aggregate
         && core.group_by.is_empty()
-        && terms.is_empty()
         && core.sources.len() == 1
         && core.sources[0].table().is_some()
         && core.aggs.len() == 1
@@ -955,4 +955,13 @@ fn count_only(core: &Core, terms: &[Term]) -> bool {
         && core.aggs[0].filter.is_none()
         && core.having.is_none()
         && !core.result.iter().any(|e| e.any(&mut |x| matches!(x, Expr::Column(_))))
+}
+
+/// Whether the only loop goes through a whole tree and tests nothing: what a partial index has is no longer to be tested.
+fn counts_all(plan: &CorePlan) -> bool {
+    let whole = |l: &Level| {
+        let scans = matches!(l.access, Access::Scan { .. } | Access::IndexScan { .. });
+        scans && l.filter.is_empty() && l.on.is_empty()
+    };
+    plan.constant.is_empty() && plan.levels.iter().all(whole)
 }

@@ -515,7 +515,7 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
         return Ok(!keep || loops + read < columns + rows * GROUPED + BEGUN);
     }
     let decode = share * decoding(q, 0, &keys, (&store, &bt, &state))?;
-    Ok(rows * SEEK + read < decode + look + rows * GROUPED)
+    Ok(SEEK + rows * q.loops.each + read < decode + look + rows * GROUPED + BEGUN)
 }
 
 /// Nanoseconds for a row of the first table whose columns are there: each column in use, and conditions on texts.

@@ -32,8 +32,9 @@ pub(crate) struct Loops {
     pub ranges: bool,
     /// It does, and there is no other.
     pub walks: bool,
-    /// The first one seeks rows by an index.
+    /// The first one seeks rows by an index; nanoseconds for each.
     pub seeks: bool,
+    pub each: f64,
     /// The only one seeks one value after the other.
     pub passes: bool,
     /// They deliver one group, one of the different rows, or one row with its windows' values after the other: whoever wants
@@ -75,8 +76,9 @@ impl Loops {
         let windows = c.window.as_ref().is_some_and(|w| w.delivered().is_some());
         let first = c.levels.first().map_or(1.0, |l| l.rows.max(0.01));
         let width = c.levels.first().map_or(1.0, width);
+        let each = c.levels.first().map_or(SEEK, found);
         let (passes, streams) = (c.passes.is_some(), streams || windows);
-        Loops { scans, rest, rounds, first, ranges, walks, seeks, passes, streams, width }
+        Loops { scans, rest, rounds, first, ranges, walks, seeks, each, passes, streams, width }
     }
 }
 

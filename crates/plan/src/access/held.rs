@@ -72,7 +72,9 @@ fn of_index(
     extra: &[OrderTerm],
 ) -> Result<Held> {
     let bound = bind(env, table, s.id, index)?.into_iter().enumerate();
-    let exprs: Rc<[_]> = bound.filter_map(|(n, e)| Some((n, e.filter(|e| !e.is_leaf())?))).collect();
+    // What reads no column is the same expression wherever it stands, also where the index is not read.
+    let reads = |e: &Expr| !e.is_leaf() && e.any(&mut |x| matches!(x, Expr::Column(_)));
+    let exprs: Rc<[_]> = bound.filter_map(|(n, e)| Some((n, e.filter(reads)?))).collect();
     let mut said = Vec::new();
     if let Some(f) = &index.filter {
         binder(env).table_expr(table, s.id, f)?.conjuncts(&mut said);
