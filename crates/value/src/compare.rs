@@ -346,6 +346,16 @@ fn field_cmp(t: u64, bytes: &[u8], k: &Value, coll: &Collation, enc: Encoding) -
     })
 }
 
+/// Compares two texts as they are stored in a UTF-16 database. Sorts of long ones that begin alike did little but decode them.
+fn both_stored(a: &[u8], b: &[u8], coll: &Collation, enc: Encoding) -> Result<Ordering> {
+    let (a, b) = match coll {
+        Collation::Binary16(e) if *e == enc => return Ok(utf16::whole_units(a).cmp(utf16::whole_units(b))),
+        Collation::Nocase | Collation::Rtrim => utf16::rests(a, b, enc),
+        _ => (a, b),
+    };
+    Ok(coll.compare(&utf16::decode(a, enc)?, &utf16::decode(b, enc)?))
+}
+
 /// Compares a text as it is stored in a UTF-16 database with another.
 fn compare_stored(bytes: &[u8], b: &[u8], coll: &Collation, enc: Encoding) -> Result<Ordering> {
     let known = match coll {
@@ -429,6 +439,7 @@ fn any_difference(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Result<(usize
         let o = match (ta, tb) {
             (1..=6 | 8 | 9, 1..=6 | 8 | 9) => record::read_int(ta, fa).cmp(&record::read_int(tb, fb)),
             (13.., 13..) if ta & tb & 1 == 1 && info.enc == Encoding::Utf8 => field.coll.compare(fa, fb),
+            (13.., 13..) if ta & tb & 1 == 1 => both_stored(fa, fb, &field.coll, info.enc)?,
             _ => {
                 let k = record::value_of(tb, fb, info.enc)?;
                 field_cmp(ta, fa, &k, &field.coll, info.enc)?

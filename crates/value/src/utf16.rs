@@ -109,6 +109,24 @@ pub fn compare_stored(stored: &[u8], key: &[u8], enc: Encoding, fold: bool) -> O
     Some(if at < key.len() { Ordering::Less } else { Ordering::Equal })
 }
 
+/// A stored text without an odd last byte.
+pub fn whole_units(stored: &[u8]) -> &[u8] {
+    &stored[..stored.len() & !1]
+}
+
+/// What two stored texts have behind the units that they share at their start. All of them, if a NUL is among these: NOCASE looks no further.
+pub fn rests<'a>(a: &'a [u8], b: &'a [u8], enc: Encoding) -> (&'a [u8], &'a [u8]) {
+    let mut at = alike(a, b) & !1;
+    if a[..at].chunks_exact(2).any(|u| u == [0, 0]) {
+        return (a, b);
+    }
+    // Its other half may differ.
+    if at > 0 && (0xd800..0xdc00).contains(&unit([a[at - 2], a[at - 1]], enc)) {
+        at -= 2;
+    }
+    (&a[at..], &b[at..])
+}
+
 fn unit(b: [u8; 2], enc: Encoding) -> u16 {
     if enc == Encoding::Utf16be { u16::from_be_bytes(b) } else { u16::from_le_bytes(b) }
 }
@@ -215,8 +233,11 @@ mod tests {
             }
         }
         // Texts that begin alike, with halves of characters among them.
-        let ends: [&[u8]; 12] = [
+        let ends: [&[u8]; 15] = [
             b"",
+            b" ",
+            b"  \x01",
+            "\u{1f601}".as_bytes(),
             b"a",
             b"B",
             b"\0",
@@ -244,6 +265,17 @@ mod tests {
                         let plainly = coll.compare(&decode(&stored, enc).unwrap(), &b);
                         assert_eq!(told.unwrap_or(plainly), plainly, "{a:x?} {b:x?} {fold}");
                     }
+                    let stored = [encode(&a, enc), encode(&b, enc)];
+                    let narrow = stored.each_ref().map(|t| decode(t, enc).unwrap());
+                    let (x, y) = rests(&stored[0], &stored[1], enc);
+                    let (x, y) = (decode(x, enc).unwrap(), decode(y, enc).unwrap());
+                    for coll in [crate::Collation::Nocase, crate::Collation::Rtrim] {
+                        let want = coll.compare(&narrow[0], &narrow[1]);
+                        assert_eq!(coll.compare(&x, &y), want, "{a:x?} {b:x?}");
+                    }
+                    let coll = crate::Collation::Binary16(enc);
+                    let want = coll.compare(&narrow[0], &narrow[1]);
+                    assert_eq!(whole_units(&stored[0]).cmp(whole_units(&stored[1])), want, "{a:x?} {b:x?}");
                 }
             }
         }
