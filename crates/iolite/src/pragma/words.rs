@@ -35,7 +35,10 @@ pub fn whole(s: &str) -> Option<i64> {
     }
 }
 
-/// A number of 32 bits; 0 if it does not fit.
+/// A number of 32 bits at the start; 0 if it does not fit, or white space stands before it.
 pub fn int32(s: &str) -> i32 {
+    if s.starts_with(|c: char| c.is_ascii_whitespace()) {
+        return 0;
+    }
     i32::try_from(number(s)).unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! Pragmas that do something: checks, statistics, vacuum, checkpoints, memory.
 
-use super::words::number;
+use super::words::{int32, number};
 use super::{Call, Pragma, Rows, Writes, int};
 use iolite_base::{Result, alloc};
 use iolite_btree::{CheckpointMode, TxnState};
@@ -57,7 +57,7 @@ fn integrity_check(c: &Call<'_>, quick: bool) -> Result<Rows> {
 
 fn optimize(c: &Call<'_>) -> Result<Rows> {
     const DEFAULT: i64 = 0xfffe;
-    crate::analyze::optimize(c.conn, c.schema, c.value.map_or(DEFAULT, number))
+    crate::analyze::optimize(c.conn, c.schema, c.value.map_or(DEFAULT, |v| int32(v).into()))
 }
 
 fn shrink_memory(c: &Call<'_>) -> Result<Rows> {
