@@ -291,6 +291,8 @@ pub struct OutColumn {
     pub meta: ColumnMeta,
     /// The name was given with AS.
     pub aliased: bool,
+    /// A star stands for it: ORDER BY finds it by its name, though several tables may have one like it.
+    pub starred: bool,
     /// The name under which queries around it see it, where that is another: COLLATE does not count, and a column
     /// is called as it is written.
     pub inner_name: Option<Rc<str>>,

@@ -433,13 +433,22 @@ impl Binder<'_> {
                 self.log = log;
                 let again = seen.iter().any(|x: &Rc<str>| x.eq_ignore_ascii_case(text));
                 seen.push(text.clone());
-                add(self, e?, Inside { table: None, column: text.clone(), rowid: false }, again);
+                add(
+                    self,
+                    e?,
+                    Inside { table: None, column: text.clone(), rowid: false, hidden: false },
+                    again,
+                );
             }
             let x = &self.scope().sources[s];
             let (id, cols, hidden, table) = (x.id, x.columns.clone(), x.hidden.clone(), x.name.clone());
             for i in 0..cols.len() {
-                let mut inside =
-                    Inside { table: Some(table.clone()), column: cols.bare_name(i), rowid: false };
+                let mut inside = Inside {
+                    table: Some(table.clone()),
+                    column: cols.bare_name(i),
+                    rowid: false,
+                    hidden: matches!(cols, Columns::Table(_)) && cols.is_hidden(i),
+                };
                 let mut shadowed = cols.is_hidden(i)
                     || hidden.contains(&i)
                     || merged.iter().any(|m| m.eq_ignore_ascii_case(&inside.column));
@@ -459,7 +468,7 @@ impl Binder<'_> {
                 add(
                     self,
                     self.rowid_of(id),
-                    Inside { table: Some(table), column: "rowid".into(), rowid: true },
+                    Inside { table: Some(table), column: "rowid".into(), rowid: true, hidden: true },
                     true,
                 );
             }

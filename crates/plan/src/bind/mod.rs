@@ -284,6 +284,8 @@ pub(crate) struct Inside {
     table: Option<Rc<str>>,
     column: Rc<str>,
     rowid: bool,
+    /// A hidden column of its table, which no star lists.
+    hidden: bool,
 }
 
 impl Inside {

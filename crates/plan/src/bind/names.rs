@@ -204,7 +204,13 @@ impl Binder<'_> {
         if table.is_none()
             && let Some((_, e)) = scope.merged.iter().find(|(n, _)| same_name(n, &column.text))
         {
-            return Ok(Found::One(e.clone()));
+            // One that USING does not name is another column.
+            let shown =
+                |s: &&ScopeSource| s.columns.find(&column.text).is_some_and(|i| !s.hidden.contains(&i));
+            return Ok(match scope.sources.iter().filter(shown).nth(1) {
+                Some(_) => Found::Ambiguous,
+                None => Found::One(e.clone()),
+            });
         }
         let mut found = None;
         for s in &scope.sources {

@@ -218,8 +218,9 @@ impl Binder<'_> {
         }
         // The leftmost arm that has such a result counts: by its alias, or as an expression, bound in that arm's scope.
         for (k, core) in s.cores.iter().enumerate() {
-            let is_alias =
-                |r: &OutColumn| r.aliased && name.is_some_and(|n| r.meta.name.eq_ignore_ascii_case(n));
+            let is_alias = |r: &OutColumn| {
+                (r.aliased || r.starred) && name.is_some_and(|n| r.meta.name.eq_ignore_ascii_case(n))
+            };
             if let Some(i) = arms.get(k).and_then(|arm| arm.iter().position(is_alias)) {
                 return Ok(Some(i));
             }
@@ -511,7 +512,12 @@ impl Binder<'_> {
             }
             column = Some(k as usize - 1);
         } else if let ast::Expr::Column { schema: None, table: None, column: name } = e {
-            column = columns.iter().position(|c| c.aliased && c.meta.name.eq_ignore_ascii_case(&name.text));
+            let named = |c: &OutColumn| c.aliased || c.starred;
+            column = columns.iter().position(|c| named(c) && c.meta.name.eq_ignore_ascii_case(&name.text));
+            if self.log.is_some() && column.is_some_and(|c| columns[c].starred) {
+                // Where a column is renamed, its name behind a star is, too.
+                let _ = self.expr(e);
+            }
         }
         let expr = match column {
             Some(c) => core.result[c].clone(),
@@ -607,7 +613,7 @@ impl Binder<'_> {
         let count = self.top().sources.len();
         for i in 0..cols.len() {
             if let (Some(only), Columns::Query(q)) = (only, &cols) {
-                if !q[i].inside.as_ref().is_some_and(|x| x.belongs_to(only)) {
+                if !q[i].inside.as_ref().is_some_and(|x| x.belongs_to(only) && !x.hidden) {
                     continue;
                 }
             } else if cols.is_hidden(i) || !qualified && hidden.contains(&i) {
@@ -638,7 +644,8 @@ impl Binder<'_> {
             if self.full_names() && !self.env.short_column_names && count > 0 {
                 shown = format!("{table_name}.{name}").into();
             }
-            let out = self.out_column(&e, shown);
+            let mut out = self.out_column(&e, shown);
+            out.starred = true;
             columns.push(out);
             core.result.push(e);
         }
@@ -705,6 +712,7 @@ impl Binder<'_> {
         OutColumn {
             meta,
             aliased: false,
+            starred: false,
             inner_name: None,
             stored_name: None,
             last: None,
