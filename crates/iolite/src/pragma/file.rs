@@ -3,7 +3,7 @@
 use super::words::{int32, number, truth, truth_or, whole};
 use super::{Call, Pragma, Rows, Writes, int, one, text};
 use iolite_base::{Encoding, Error, Result};
-use iolite_btree::{AutoVacuum, JournalMode, LeaseTerms, LockingMode, SecureDelete, SyncMode};
+use iolite_btree::{AutoVacuum, Btree, JournalMode, LeaseTerms, LockingMode, SecureDelete, SyncMode};
 
 pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("application_id", |c| meta(c, 8)).silent().writes(Writes::WithValue),
@@ -139,9 +139,13 @@ fn default_cache_size(c: &Call<'_>) -> Result<Rows> {
 
 fn encoding(c: &Call<'_>) -> Result<Rows> {
     if let Some(v) = c.value {
-        // Only a database without content can still choose, while no temporary table has texts either.
-        let fresh = c.reading(|b| Ok(b.page_count() == 0 || b.meta(5)? == 0))?
-            && c.inner().btree_if_open(1).is_none_or(|b| b.page_count() == 0);
+        // Only a main database without content can still choose, whichever one is named, while no other has texts either.
+        let mut fresh = c.inner().btree_if_open(1).is_none_or(|b| b.page_count() == 0);
+        c.inner().btree_of(0)?;
+        let all: Vec<Btree> = c.inner().databases.borrow().iter().filter_map(|d| d.btree.clone()).collect();
+        for b in &all {
+            fresh = fresh && b.reading(|b| Ok(b.page_count() == 0 || b.meta(5)? == 0))?;
+        }
         let enc = match v.to_ascii_lowercase().replace('-', "").as_str() {
             "utf8" => Encoding::Utf8,
             "utf16le" => Encoding::Utf16le,

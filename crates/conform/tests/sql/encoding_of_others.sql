@@ -1,0 +1,17 @@
+CREATE TABLE t(a);
+INSERT INTO t VALUES('abc');
+PRAGMA temp.encoding = 'UTF-16le';
+PRAGMA temp.encoding = wrong;
+SELECT a, hex(a) FROM t;
+PRAGMA encoding;
+CREATE TEMP TABLE u(a);
+INSERT INTO u VALUES('abc');
+SELECT hex(a) FROM u;
+ATTACH ':memory:' AS x;
+PRAGMA x.encoding = 'UTF-16be';
+PRAGMA x.encoding;
+INSERT INTO t VALUES('abcd');
+SELECT a, hex(a) FROM t;
+CREATE TABLE x.v AS SELECT a FROM t;
+SELECT a, hex(a) FROM x.v;
+PRAGMA integrity_check;
