@@ -15,6 +15,8 @@ pub(crate) struct Phases {
     pub rows: u64,
     pub selected: u64,
     pub taken: u64,
+    /// Joined rows before the conditions on several tables.
+    pub tested: u64,
     pub filter: u64,
     pub join: u64,
     pub take: u64,

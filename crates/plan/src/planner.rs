@@ -438,6 +438,7 @@ impl<'a> Planner<'a> {
     }
 
     #[allow(clippy::type_complexity)]
+    #[inline(always)]
     fn loops(
         &mut self,
         core: &Core,
@@ -640,6 +641,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Turns the path into levels and hands each condition to the level where it is tested. Takes the arm's sources.
+    #[inline(always)]
     fn levels(
         &mut self,
         plan: &mut CorePlan,

@@ -36,6 +36,9 @@ use std::sync::Arc;
 /// A join whose rows are passed on gives at most so many times the rows of its largest table, and these.
 const MULTIPLIED: u64 = 4;
 const FEW_JOINED: u64 = 1 << 16;
+/// Pairs of rows that meet one equality of several, for each row of the largest table: loops seek by all of them.
+const TESTED: u64 = 64;
+const FEW_TESTED: u64 = 1 << 20;
 
 /// A query that wants no more rows, in whatever order, may end early.
 const FEW_WANTED: usize = 1000;
@@ -206,6 +209,7 @@ impl Run<'_> {
                 shown(self.now() - start)
             ));
         }
+        self.choose_keys(&mut d, &cols, &places);
         self.combine(&mut d, &cols, &places);
         let mut preds: Vec<Vec<Pred>> = Vec::new();
         preds.resize_with(cols.len(), Vec::new);
@@ -251,9 +255,12 @@ impl Run<'_> {
         };
         // The loops pass on what they join as they find it, and somebody may stop them.
         let passes = q.grouping == Grouping::None && q.distinct.is_none() && self.bound.order.is_empty();
+        let most = cols.iter().map(|c| c.loaded.rows as u64).max().unwrap_or(0);
         if passes && limit.is_none() && self.extra.sink.is_none() && !self.rt.force() {
-            let most = cols.iter().map(|c| c.loaded.rows as u64).max().unwrap_or(0);
             d.most_joined = Some(MULTIPLIED * most + FEW_JOINED);
+        }
+        if !self.rt.force() && self.extra.sink.is_none() && self.tests_keys(&d) {
+            d.most_tested = Some(TESTED * most + FEW_TESTED);
         }
         let rest = if joins_none { &[][..] } else { &d.rest[..] };
         d.tests = rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;

@@ -216,6 +216,10 @@ impl Run<'_> {
             }
             let (begun, mut took) = (clock(), 0);
             let more = self.join(d, s, &plain, needed, batch, &mut |joined| {
+                phases.tested += joined.outer.len() as u64;
+                if d.most_tested.is_some_and(|most| phases.tested > most) {
+                    return Err(because("a join that finds many rows by one equality of several"));
+                }
                 test_rest(&d.tests, s, joined)?;
                 if joined.outer.is_empty() {
                     return Ok(true);

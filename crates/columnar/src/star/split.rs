@@ -27,6 +27,8 @@ pub(crate) struct Join {
     pub others: Vec<Ex>,
     pub affinity: Affinity,
     pub binary: bool,
+    /// The condition that it came from.
+    pub cond: Ex,
 }
 
 impl Join {
@@ -59,8 +61,9 @@ pub(crate) struct JoinPlan {
     pub state: Option<Arc<TableState>>,
     /// The order of the loops, where it matters.
     pub levels: Option<Vec<LevelOrder>>,
-    /// Joined rows beyond which it is given up.
+    /// Joined rows beyond which it is given up, and those beyond which it is before they are tested.
     pub most_joined: Option<u64>,
+    pub most_tested: Option<u64>,
     /// The scan is thought to end soon: somebody wants few rows, in whatever order.
     pub ends_soon: bool,
 }
@@ -165,10 +168,46 @@ impl Run<'_> {
                     others: vec![other.clone()],
                     affinity: *affinity,
                     binary: collation.is_binary(),
+                    cond: e.clone(),
                 });
             }
         }
         None
+    }
+
+    /// Where several equalities lead to a table, the one with the most different values becomes its key; a rowid has them all.
+    pub(crate) fn choose_keys(&self, d: &mut JoinPlan, cols: &[Columns], places: &Places) {
+        let mut placed = 1u64 << self.outer;
+        for j in &mut d.joins {
+            let (t, known) = (j.table, placed);
+            placed |= 1 << t;
+            if self.q.tables[t].left || j.slots.iter().any(|s| self.q.slots[*s].field.is_none()) {
+                continue;
+            }
+            let different = |j: &Join| {
+                let (t, col) = places.at[j.slots[0]];
+                let rows = cols[t].loaded.rows as u64;
+                let (min, max) = cols[t].bounds[col];
+                let n = match cols[t].kinds[col] {
+                    Kind::Int if j.affinity != Affinity::Text => max.abs_diff(min).saturating_add(1),
+                    Kind::Dict if j.binary && !j.affinity.is_numeric() => cols[t].loaded.dicts[col].len() as u64,
+                    _ => 0,
+                };
+                n.min(rows)
+            };
+            let others = d.rest.iter().enumerate();
+            let ways = others.filter_map(|(i, e)| self.join_of(e, t, known).map(|n| (different(&n), i, n)));
+            let best = ways.max_by_key(|w| w.0).filter(|w| w.0 > different(j));
+            if let Some((_, i, better)) = best {
+                d.rest[i] = std::mem::replace(j, better).cond;
+            }
+        }
+    }
+
+    /// Whether a condition left over is one more equality between tables, which a key of several columns would have.
+    pub(crate) fn tests_keys(&self, d: &JoinPlan) -> bool {
+        let whole = (1u64 << self.q.tables.len()) - 1;
+        d.joins.iter().any(|j| d.rest.iter().any(|e| self.join_of(e, j.table, whole & !(1 << j.table)).is_some()))
     }
 
     /// Equalities of integers that lead to the same table make one key.
