@@ -39,7 +39,7 @@ pub(crate) enum Place {
         binding: Option<Rc<TableBinding>>,
         index: Option<(i32, Rc<Index>)>,
         /// Expressions whose values are in fields of the index.
-        held: Option<Held>,
+        held: Option<Rc<Held>>,
         index_only: bool,
     },
     /// A cursor whose fields are the columns, `offset` fields behind.

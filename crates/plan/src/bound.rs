@@ -552,7 +552,7 @@ pub struct Source {
     /// The rowid is used.
     pub rowid_used: bool,
     /// What the table's partial indexes and those on expressions hold of its rows.
-    pub held: Vec<Held>,
+    pub held: Vec<Rc<Held>>,
     /// What reading its rows takes beyond the table's definition.
     pub binding: Option<Rc<TableBinding>>,
 }
@@ -704,7 +704,7 @@ impl std::fmt::Debug for SourceKind {
 
 impl Source {
     /// What one of its table's indexes holds beyond columns.
-    pub fn held_by(&self, index: &Index) -> Option<&Held> {
+    pub fn held_by(&self, index: &Index) -> Option<&Rc<Held>> {
         self.held.iter().find(|h| std::ptr::eq(&*h.index, index))
     }
 

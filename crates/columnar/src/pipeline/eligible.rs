@@ -54,7 +54,7 @@ fn finds_computed(l: &Level) -> bool {
     let Some((index, _)) = l.index().filter(|_| !l.source.held.is_empty()) else { return false };
     let sought = !matches!(l.access, Access::IndexScan { .. });
     let calls = |h: &Held| (h.suffices || sought) && h.exprs.iter().any(|(_, e)| e.any(&mut is_unknown));
-    l.source.held_by(index).is_some_and(calls)
+    l.source.held_by(index).is_some_and(|h| calls(h))
 }
 
 /// Whether a block begins with a scan, or with keys that a block finds which does.

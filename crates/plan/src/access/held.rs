@@ -54,7 +54,7 @@ pub(crate) fn note(env: &Env<'_>, c: &mut Core, extra: &[OrderTerm]) -> Result<(
         }
         let mut held = Vec::new();
         for index in table.indexes.borrow().iter().filter(|i| i.has_expr() || i.filter.is_some()) {
-            held.push(of_index(env, c, s, table, index, extra)?);
+            held.push(Rc::new(of_index(env, c, s, table, index, extra)?));
         }
         if !held.is_empty() {
             c.sources[i].held = held;

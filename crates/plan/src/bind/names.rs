@@ -313,7 +313,7 @@ impl Binder<'_> {
     pub(super) fn is_the_only(&self, s: usize, i: usize) -> Result<()> {
         let sources = &self.scopes.last().expect("a query is being bound").sources;
         let own = &sources[s];
-        if own.name.is_empty() || sources.len() == 1 || own.hidden.contains(&i) || self.log.is_some() {
+        if own.name.is_empty() || own.hidden.contains(&i) || self.log.is_some() {
             return Ok(());
         }
         let column = own.columns.name(i);

@@ -618,7 +618,7 @@ impl Binder<'_> {
                 |x: &ScopeSource| x.hidden.iter().any(|h| x.columns.name(*h).eq_ignore_ascii_case(&name));
             let bare = core.sources.iter().skip(s + 1).any(|x| x.join.right)
                 && self.top().sources[s + 1..].iter().any(merges);
-            if !bare && only.is_none() {
+            if count > 1 && !bare && only.is_none() {
                 self.is_the_only(s, i)?;
             }
             if self.log.is_none() && bare {
