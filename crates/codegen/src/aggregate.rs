@@ -66,11 +66,21 @@ impl Codegen<'_> {
         }
         let bare = self.bare_columns(c, sink);
         let bare_regs = self.b.regs(bare.len().max(1));
-        match c.grouping {
+        // Keys and extremes keep the subtypes of what they are made of.
+        let sees = |e: &Expr| {
+            let is = |c: &Call| c.function.flags.has(FunctionFlags::SUBTYPE);
+            e.any(&mut |x| matches!(x, Expr::Call(c) if is(c)))
+        };
+        let before = self.subtypes;
+        self.subtypes |=
+            c.result.iter().chain(&c.having).any(sees) || sink.order.terms.iter().any(|t| sees(&t.expr));
+        let done = match c.grouping {
             Grouping::All => self.one_group(c, &accs, &bare, bare_regs, sink),
             Grouping::Ordered => self.ordered_groups(c, &accs, &bare, bare_regs, sink),
             _ => self.hashed_groups(c, &accs, &bare, bare_regs, sink),
-        }
+        };
+        self.subtypes = before;
+        done
     }
 
     fn count_only(&mut self, c: &CorePlan, sink: &mut Sink<'_>) -> Result<()> {

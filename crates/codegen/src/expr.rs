@@ -40,8 +40,22 @@ impl Codegen<'_> {
         })?;
         // Columns in registers are those of a row that the cursor has left.
         let left = e.any(&mut |x| matches!(x, Expr::Column(_)) && self.known_register(x).is_some());
-        let shows = self.subtypes && e.may_have_subtype();
+        let shows = self.subtypes && (e.may_have_subtype() || self.reads_computed(e));
         (!left && !shows).then_some(at)
+    }
+
+    /// Whether an expression reads a virtual column, whose value may have a subtype as well.
+    fn reads_computed(&self, e: &Expr) -> bool {
+        e.any(&mut |x| match x {
+            Expr::Column(c) => match self.places.get(c.table) {
+                Some(Place::Table { table, .. }) => {
+                    let column = usize::try_from(c.column).ok().and_then(|k| table.columns.get(k));
+                    column.is_some_and(is_virtual_generated)
+                }
+                _ => false,
+            },
+            _ => false,
+        })
     }
 
     /// Computes what a function sees: whether with subtypes, its flags say.

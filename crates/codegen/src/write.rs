@@ -189,7 +189,8 @@ impl Codegen<'_> {
     }
 
     /// The row that an index's entry is computed from: where it computes anything, the row as it will be read, without the subtypes
-    /// that its values have now. `read_back`: where that is, once it is there.
+    /// that its stored values have now. Virtual columns are computed with theirs by whoever reads them. `read_back`: where that is,
+    /// once it is there.
     fn indexed_row(&mut self, w: &Writing<'_>, k: usize, read_back: &mut Option<Row>) -> Result<Row> {
         let t = w.work.target();
         if !t.indexes[k].index.computes(&t.table) {
@@ -216,7 +217,6 @@ impl Codegen<'_> {
                 let reg = row.first + *c as i32;
                 g.expr_to(e, reg)?;
                 g.apply_affinity(reg, &[t.table.columns[*c].affinity]);
-                g.b.emit(Opcode::ClrSubtype, reg, 0, 0);
             }
             Ok(())
         })?;

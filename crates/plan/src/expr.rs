@@ -444,6 +444,16 @@ impl Expr {
         }
     }
 
+    /// The comparisons that a BETWEEN consists of, where the second can stand for itself.
+    pub fn ends(&self) -> Option<[Expr; 2]> {
+        match self {
+            Expr::Between { lo, hi } if !matches!(hi.lhs.without_collate(), Expr::CaseBase(..)) => {
+                Some([Expr::Compare(lo.clone()), Expr::Compare(hi.clone())])
+            }
+            _ => None,
+        }
+    }
+
     /// Replaces parts from the top down: where `f` answers an expression, it takes the place of the visited one
     /// and is not entered.
     pub fn replace(&mut self, f: &mut dyn FnMut(&Expr) -> Option<Expr>) {

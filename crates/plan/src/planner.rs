@@ -285,7 +285,7 @@ impl<'a> Planner<'a> {
         let mut windows = std::mem::take(&mut core.windows);
         let mut final_order = if windows.is_empty() { Vec::new() } else { std::mem::take(order_by) };
         window::sorted_by_first(&core.result, &mut windows, &final_order);
-        let first_pass = windows.last().map_or_else(Vec::new, window::input_order);
+        let first_pass = windows.last().map_or_else(Vec::new, |w| window::input_order(w, &self.binary()));
         let input_order = if core.aggregate { &[][..] } else { &first_pass[..] };
 
         plan.grouping = match (core.aggregate, core.group_by.is_empty()) {
@@ -347,7 +347,7 @@ impl<'a> Planner<'a> {
             Grouping::All => plan.first_row_only = min_max.is_some() && path.ordered,
             Grouping::Hash => {
                 plan.group_desc = vec![false; core.group_by.len()];
-                let like_order = group_order(&core.group_by, order_by);
+                let like_order = group_order(&core.group_by, order_by, &self.binary());
                 if path.ordered {
                     plan.grouping = Grouping::Ordered;
                     ordered = path.sorted && !order_by.is_empty();
@@ -402,8 +402,8 @@ impl<'a> Planner<'a> {
             }
         }
         if !windows.is_empty() {
-            let ordered = window::orders(&windows, &final_order);
-            *plan = window::split(std::mem::take(plan), windows, &mut final_order);
+            let ordered = window::orders(&windows, &final_order, &self.binary());
+            *plan = window::split(std::mem::take(plan), windows, &mut final_order, &self.binary());
             if let Some(pass) = plan.window.as_mut().and_then(|w| w.windows.last_mut()) {
                 pass.delivered = sorted.min(input_order.len());
             }
@@ -511,7 +511,7 @@ impl<'a> Planner<'a> {
         let path = join_order::search(&core.sources, candidates, wanted.as_ref(), self.runs);
         let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
         let grouped = core.aggregate && !core.group_by.is_empty();
-        if path.ordered && grouped && group_order(&core.group_by, order_by).is_some() {
+        if path.ordered && grouped && group_order(&core.group_by, order_by, &self.binary()).is_some() {
             let w = Wanted { terms: order_by, what: What::Order, part: false, most, constant: &constant };
             if let Some(reverse) = join_order::directions(&core.sources, &path.loops, &w) {
                 (path.reverse, path.sorted) = (reverse, true);
@@ -903,12 +903,13 @@ fn interleaved(core: &Core, at: usize) -> bool {
 }
 
 /// The ORDER BY's directions, if it names the leading GROUP BY terms in their order.
-fn group_order(group_by: &[Expr], order_by: &[OrderTerm]) -> Option<Vec<bool>> {
+fn group_order(group_by: &[Expr], order_by: &[OrderTerm], binary: &Collation) -> Option<Vec<bool>> {
     if order_by.len() != group_by.len() {
         return None;
     }
     let fits = order_by.iter().zip(group_by).all(|(o, g)| {
-        !o.nulls_large && o.expr.same(g) && o.collation == g.collation().map_or(Collation::Binary, |c| c.0)
+        let own = g.collation().map(|c| c.0);
+        !o.nulls_large && o.expr.same(g) && o.collation == *own.as_ref().unwrap_or(binary)
     });
     fits.then(|| order_by.iter().map(|o| o.desc).collect())
 }

@@ -8,16 +8,22 @@ use crate::bound::*;
 use crate::plan::*;
 use iolite_value::Collation;
 
-/// Takes the window functions out of a plan whose loops and groups are settled; `order_by` is the query's.
-pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [OrderTerm]) -> CorePlan {
+/// Takes the window functions out of a plan whose loops and groups are settled; `order_by` is the query's, `binary` how the
+/// database compares what has no collating sequence.
+pub(crate) fn split(
+    mut plan: CorePlan,
+    defs: Vec<WindowDef>,
+    order_by: &mut [OrderTerm],
+    binary: &Collation,
+) -> CorePlan {
     let id = defs.iter().find_map(|d| d.calls.first()).map_or(0, |c| c.id);
     let table = TableId::MAX - id;
-    let mut carried = Carried { table, list: Vec::new() };
+    let mut carried = Carried { table, binary, list: Vec::new() };
     // What the functions themselves read comes first, as it is.
     let windows: Vec<WindowPass> = defs
         .into_iter()
         .map(|d| WindowPass {
-            partition: d.partition.iter().map(|e| (carried.slot(e), collation(e))).collect(),
+            partition: d.partition.iter().map(|e| (carried.slot(e), collation(e, binary))).collect(),
             order: d.order.iter().map(|t| (carried.slot(&t.expr), t.clone())).collect(),
             delivered: 0,
             frame: d.frame,
@@ -40,7 +46,7 @@ pub(crate) fn split(mut plan: CorePlan, defs: Vec<WindowDef>, order_by: &mut [Or
     let ids: Vec<AggId> = windows.iter().flat_map(|w| w.calls.iter().map(|c| c.call.id)).collect();
     let width = carried.list.len();
     for e in result.iter_mut().chain(order_by.iter_mut().map(|t| &mut t.expr)) {
-        place_results(e, table, width, &ids);
+        place_results(e, table, binary, width, &ids);
     }
     // What changes from call to call is sorted by as it is shown.
     for (t, k) in order_by.iter_mut().filter_map(|t| t.column.map(|k| (t, k))) {
@@ -74,34 +80,35 @@ pub(crate) fn sorted_by_first(result: &[Expr], defs: &mut Vec<WindowDef>, order_
 }
 
 /// Whether rows in the order of the first window, in which they come out, are in the query's order.
-pub(crate) fn orders(defs: &[WindowDef], order_by: &[OrderTerm]) -> bool {
+pub(crate) fn orders(defs: &[WindowDef], order_by: &[OrderTerm], binary: &Collation) -> bool {
     let Some(first) = defs.first().filter(|_| !order_by.is_empty()) else { return false };
-    let mut terms = input_order(first).into_iter();
+    let mut terms = input_order(first, binary).into_iter();
     order_by.iter().all(|t| terms.next().is_some_and(|own| own.same(t)))
 }
 
 /// The order in which a window wants its rows.
-pub(crate) fn input_order(d: &WindowDef) -> Vec<OrderTerm> {
+pub(crate) fn input_order(d: &WindowDef, binary: &Collation) -> Vec<OrderTerm> {
     let plain = |e: &Expr| OrderTerm {
         expr: e.clone(),
         column: None,
         desc: false,
         nulls_large: false,
-        collation: collation(e),
+        collation: collation(e, binary),
     };
     d.partition.iter().map(plain).chain(d.order.iter().cloned()).collect()
 }
 
-fn collation(e: &Expr) -> Collation {
-    e.collation().map_or(Collation::Binary, |c| c.0)
+fn collation(e: &Expr, binary: &Collation) -> Collation {
+    e.collation().map_or_else(|| binary.clone(), |c| c.0)
 }
 
-struct Carried {
+struct Carried<'b> {
     table: TableId,
+    binary: &'b Collation,
     list: Vec<Expr>,
 }
 
-impl Carried {
+impl Carried<'_> {
     fn slot(&mut self, e: &Expr) -> usize {
         match self.list.iter().position(|x| x.same(e)) {
             Some(k) => k,
@@ -122,21 +129,26 @@ impl Carried {
             return;
         }
         let column = self.slot(e) as i32;
-        let c = ColumnRef { table: self.table, column, affinity: e.affinity(), collation: collation(e) };
+        let c = ColumnRef {
+            table: self.table,
+            column,
+            affinity: e.affinity(),
+            collation: collation(e, self.binary),
+        };
         let explicit = matches!(e.collation(), Some((_, true)));
         let named = Expr::Column(c.clone());
         *e = if explicit { Expr::Collate(Box::new(named), c.collation) } else { named };
     }
 }
 
-fn place_results(e: &mut Expr, table: TableId, width: usize, ids: &[AggId]) {
+fn place_results(e: &mut Expr, table: TableId, binary: &Collation, width: usize, ids: &[AggId]) {
     if let Expr::Window(id, affinity) = e {
         let at = ids.iter().position(|k| k == id).unwrap_or(0);
         let column = (width + at) as i32;
-        *e = Expr::Column(ColumnRef { table, column, affinity: *affinity, collation: Collation::Binary });
+        *e = Expr::Column(ColumnRef { table, column, affinity: *affinity, collation: binary.clone() });
         return;
     }
-    e.children_mut(&mut |c| place_results(c, table, width, ids));
+    e.children_mut(&mut |c| place_results(c, table, binary, width, ids));
 }
 
 impl OrderTerm {

@@ -326,6 +326,21 @@ fn callbacks_may_use_their_connection() {
     });
 }
 
+/// What a program registers under the name of a built-in function may be something else than NULL where its argument is NULL.
+#[test]
+fn a_program_s_own_length_keeps_rows_without_a_match() {
+    let db = memory(
+        "CREATE TABLE t(a); CREATE TABLE u(a, b); INSERT INTO t VALUES (1), (2); INSERT INTO u VALUES (1, 'x')",
+    );
+    for (name, args) in [("length", 1), ("abs", 1), ("like", 2)] {
+        db.create_scalar_function(name, args, FunctionFlags::DETERMINISTIC, |_| Ok(1)).unwrap();
+    }
+    for condition in ["length(b)", "abs(b) = 1", "b LIKE 'x%'", "NOT (length(b) = 2 OR abs(b) = 3)"] {
+        let sql = format!("SELECT count(*) FROM t LEFT JOIN u ON t.a = u.a WHERE {condition}");
+        assert_eq!(int(&db, &sql), 2, "{condition}");
+    }
+}
+
 #[test]
 fn a_function_that_panics_leaves_nothing_half_done() {
     let db = memory("CREATE TABLE t(a); CREATE TABLE log(a)");

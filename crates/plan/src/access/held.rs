@@ -79,6 +79,9 @@ fn of_index(
     if let Some(f) = &index.filter {
         binder(env).table_expr(table, s.id, f)?.conjuncts(&mut said);
     }
+    // A BETWEEN stands in a query as a whole or as two comparisons.
+    let ends: Vec<Expr> = said.iter().filter_map(Expr::ends).flatten().collect();
+    said.extend(ends);
     let nullable = s.join.left;
     let fixed: Rc<[_]> = said.iter().filter(|_| !nullable).filter_map(|e| fixed(e, table)).collect();
     let plain = super::covers(s, table, index);

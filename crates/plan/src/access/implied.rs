@@ -17,6 +17,9 @@ pub(super) fn follows(t: &Expr, f: &Expr) -> bool {
             follows(&Expr::Compare(Box::new(c)), f)
         }),
         (_, Expr::Or(a, b)) => follows(t, a) || follows(t, b),
+        (Expr::Between { .. }, Expr::Compare(_)) => {
+            t.ends().is_some_and(|ends| ends.iter().any(|end| follows(end, f)))
+        }
         // A constant on the left stands on the right as well.
         (Expr::Compare(c), Expr::Compare(_)) if c.lhs.is_constant() && !c.rhs.is_constant() => {
             let op = c.op.swapped();

@@ -429,19 +429,26 @@ impl Accesses<'_> {
 
     /// The partial index's condition follows from the terms.
     fn implied(&self, i: usize, info: &IndexInfoBound) -> bool {
-        info.filter.iter().all(|f| {
-            self.terms.iter().any(|t| {
-                if !self.applies(t, i) {
-                    return false;
-                }
-                if t.derived {
-                    // What LIKE says of the start of a text.
-                    let start = matches!(&t.expr, Expr::Compare(c) if c.op == CmpOp::Ge);
-                    return start && matches!(f, Expr::NotNull(e) if implies_not_null(&t.expr, e));
-                }
-                follows(&t.expr, f)
-            })
-        })
+        info.filter.iter().all(|f| self.say(i, f))
+    }
+
+    /// Whether a condition follows from the terms.
+    fn say(&self, i: usize, f: &Expr) -> bool {
+        let says = |t: &Term| {
+            if !self.applies(t, i) {
+                return false;
+            }
+            if t.derived {
+                // What LIKE says of the start of a text.
+                let start = matches!(&t.expr, Expr::Compare(c) if c.op == CmpOp::Ge);
+                return start && matches!(f, Expr::NotNull(e) if implies_not_null(&t.expr, e));
+            }
+            follows(&t.expr, f)
+        };
+        // The ends of a BETWEEN may be two terms.
+        self.terms.iter().any(says)
+            || matches!(f, Expr::Or(a, b) if self.say(i, a) || self.say(i, b))
+            || f.ends().is_some_and(|ends| ends.iter().all(|end| self.say(i, end)))
     }
 
     fn index(

@@ -117,7 +117,10 @@ impl Binder<'_> {
             |s: &iolite_catalog::Schema| s.table(&table.name).is_some_and(|t| Rc::ptr_eq(t, table));
         let stored = !self.env.catalog.schemas.get(1).is_some_and(|s| temporary(s));
         let stored = std::mem::replace(&mut self.stored, stored);
+        // What is wrong with the statement is not told of here, where it may be kept with the column.
+        let complaint = self.complaint.take();
         let out = self.expr(e);
+        self.complaint = complaint.or(self.complaint.take());
         self.stored = stored;
         (self.scopes, self.frames) = (scopes, frames);
         // What a table carries stands in another text.

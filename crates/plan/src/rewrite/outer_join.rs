@@ -5,6 +5,7 @@
 use crate::access::compares_alike;
 use crate::bound::*;
 use iolite_catalog::ColumnSource;
+use iolite_ext::Implementation;
 use iolite_sql::ast;
 use iolite_value::Value;
 
@@ -177,6 +178,8 @@ fn null_if(e: &Expr, table: TableId) -> bool {
         }
         Expr::Binary(_, a, b) => null_if(a, table) || null_if(b, table),
         Expr::Compare(c) if !c.null_eq => null_if(&c.lhs, table) || null_if(&c.rhs, table),
+        // What a program registers under these names may do anything.
+        Expr::Call(c) if matches!(c.function.imp, Implementation::User(_)) => false,
         Expr::Call(c) if matches!(&*c.function.name, "length" | "abs" | "upper" | "lower") => {
             c.args.iter().any(|a| null_if(a, table))
         }
