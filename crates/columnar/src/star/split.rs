@@ -190,7 +190,9 @@ impl Run<'_> {
                 let (min, max) = cols[t].bounds[col];
                 let n = match cols[t].kinds[col] {
                     Kind::Int if j.affinity != Affinity::Text => max.abs_diff(min).saturating_add(1),
-                    Kind::Dict if j.binary && !j.affinity.is_numeric() => cols[t].loaded.dicts[col].len() as u64,
+                    Kind::Dict if j.binary && !j.affinity.is_numeric() => {
+                        cols[t].loaded.dicts[col].len() as u64
+                    }
                     _ => 0,
                 };
                 n.min(rows)
@@ -207,7 +209,9 @@ impl Run<'_> {
     /// Whether a condition left over is one more equality between tables, which a key of several columns would have.
     pub(crate) fn tests_keys(&self, d: &JoinPlan) -> bool {
         let whole = (1u64 << self.q.tables.len()) - 1;
-        d.joins.iter().any(|j| d.rest.iter().any(|e| self.join_of(e, j.table, whole & !(1 << j.table)).is_some()))
+        d.joins
+            .iter()
+            .any(|j| d.rest.iter().any(|e| self.join_of(e, j.table, whole & !(1 << j.table)).is_some()))
     }
 
     /// Equalities of integers that lead to the same table make one key.
