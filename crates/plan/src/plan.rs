@@ -356,6 +356,7 @@ impl Level {
             |(i, covering): (&Rc<Index>, bool)| covering && self.source.held_by(i).is_none_or(|h| h.plain);
         self.index().is_some_and(alone) && !self.source.join.right
     }
+
     /// About as many rows as there are at the most, whatever conditions say: 0 if unknown.
     pub fn rows_at_most(&self) -> f64 {
         match (self.source.table(), &self.query) {

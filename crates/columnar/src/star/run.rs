@@ -7,6 +7,7 @@
 //! and a program runs the query instead.
 
 use super::scope::{Extra, JoinScope, Run};
+use crate::decline::because;
 use crate::expr::batch::{Batch, BatchRow, Ints, NO_OUTER, int_bounds};
 use crate::expr::columns::{Columns, Kind};
 use crate::expr::condition::Truth;
@@ -37,8 +38,10 @@ use std::sync::Arc;
 const MULTIPLIED: u64 = 4;
 const FEW_JOINED: u64 = 1 << 16;
 /// Pairs of rows that meet one equality of several, for each row of the largest table: loops seek by all of them.
-const TESTED: u64 = 64;
-const FEW_TESTED: u64 = 1 << 20;
+const TESTED: u64 = 32;
+const FEW_TESTED: u64 = 1 << 16;
+/// Why such a join is left to loops.
+pub(crate) const ONE_OF_SEVERAL: &str = "a join that finds many rows by one equality of several";
 
 /// A query that wants no more rows, in whatever order, may end early.
 const FEW_WANTED: usize = 1000;
@@ -259,8 +262,15 @@ impl Run<'_> {
         if passes && limit.is_none() && self.extra.sink.is_none() && !self.rt.force() {
             d.most_joined = Some(MULTIPLIED * most + FEW_JOINED);
         }
-        if !self.rt.force() && self.extra.sink.is_none() && self.tests_keys(&d) {
-            d.most_tested = Some(TESTED * most + FEW_TESTED);
+        if !self.rt.force()
+            && self.extra.sink.is_none()
+            && let Some(pairs) = self.pairs_by_part(&d, &cols, &places)
+        {
+            let most = TESTED * most + FEW_TESTED;
+            if pairs > most {
+                return Err(because(ONE_OF_SEVERAL));
+            }
+            d.most_tested = Some(most);
         }
         let rest = if joins_none { &[][..] } else { &d.rest[..] };
         d.tests = rest.iter().map(|e| Truth::of(e, &setting)).collect::<Result<_>>()?;

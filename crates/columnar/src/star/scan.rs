@@ -5,6 +5,7 @@
 
 use super::loop_order::Take;
 use super::probe::{InnerTables, test_rest};
+use super::run::ONE_OF_SEVERAL;
 use super::scope::JoinScope;
 use super::scope::Run;
 use super::split::{Join, JoinPlan};
@@ -218,7 +219,7 @@ impl Run<'_> {
             let more = self.join(d, s, &plain, needed, batch, &mut |joined| {
                 phases.tested += joined.outer.len() as u64;
                 if d.most_tested.is_some_and(|most| phases.tested > most) {
-                    return Err(because("a join that finds many rows by one equality of several"));
+                    return Err(because(ONE_OF_SEVERAL));
                 }
                 test_rest(&d.tests, s, joined)?;
                 if joined.outer.is_empty() {

@@ -83,6 +83,20 @@ fn implied(q: &Query, e: &Ex, t: usize) -> Option<Ex> {
     }
 }
 
+/// How many different keys a join's table has at the most; 0 if that is not known, or nothing is found by them.
+fn different(j: &Join, cols: &[Columns], places: &Places) -> u64 {
+    let of = |slot: &usize| {
+        let (t, col) = places.at[*slot];
+        let (min, max) = cols[t].bounds[col];
+        match cols[t].kinds[col] {
+            Kind::Int if j.affinity != Affinity::Text => max.abs_diff(min).saturating_add(1),
+            Kind::Dict if j.binary && !j.affinity.is_numeric() => cols[t].loaded.dicts[col].len() as u64,
+            _ => 0,
+        }
+    };
+    j.slots.iter().map(of).fold(1, u64::saturating_mul).min(cols[j.table].loaded.rows as u64)
+}
+
 impl Run<'_> {
     /// Divides the conditions: those on one table, equalities that lead from table to table, all others.
     pub(crate) fn split(&self) -> Option<JoinPlan> {
@@ -184,34 +198,27 @@ impl Run<'_> {
             if self.q.tables[t].left || j.slots.iter().any(|s| self.q.slots[*s].field.is_none()) {
                 continue;
             }
-            let different = |j: &Join| {
-                let (t, col) = places.at[j.slots[0]];
-                let rows = cols[t].loaded.rows as u64;
-                let (min, max) = cols[t].bounds[col];
-                let n = match cols[t].kinds[col] {
-                    Kind::Int if j.affinity != Affinity::Text => max.abs_diff(min).saturating_add(1),
-                    Kind::Dict if j.binary && !j.affinity.is_numeric() => {
-                        cols[t].loaded.dicts[col].len() as u64
-                    }
-                    _ => 0,
-                };
-                n.min(rows)
-            };
             let others = d.rest.iter().enumerate();
-            let ways = others.filter_map(|(i, e)| self.join_of(e, t, known).map(|n| (different(&n), i, n)));
-            let best = ways.max_by_key(|w| w.0).filter(|w| w.0 > different(j));
+            let ways = others
+                .filter_map(|(i, e)| self.join_of(e, t, known).map(|n| (different(&n, cols, places), i, n)));
+            let best = ways.max_by_key(|w| w.0).filter(|w| w.0 > different(j, cols, places));
             if let Some((_, i, better)) = best {
                 d.rest[i] = std::mem::replace(j, better).cond;
             }
         }
     }
 
-    /// Whether a condition left over is one more equality between tables, which a key of several columns would have.
-    pub(crate) fn tests_keys(&self, d: &JoinPlan) -> bool {
+    /// Pairs of rows that are found by one equality of several, where the others are tested pair by pair: about so many, if values
+    /// are spread evenly. `None`: nothing is left over that a key of several columns would have.
+    pub(crate) fn pairs_by_part(&self, d: &JoinPlan, cols: &[Columns], places: &Places) -> Option<u64> {
         let whole = (1u64 << self.q.tables.len()) - 1;
-        d.joins
-            .iter()
-            .any(|j| d.rest.iter().any(|e| self.join_of(e, j.table, whole & !(1 << j.table)).is_some()))
+        let tested =
+            |j: &&Join| d.rest.iter().any(|e| self.join_of(e, j.table, whole & !(1 << j.table)).is_some());
+        let outer = cols[self.outer].loaded.rows as u64;
+        let pairs = |j: &Join| {
+            outer.saturating_mul(cols[j.table].loaded.rows as u64) / different(j, cols, places).max(1)
+        };
+        d.joins.iter().filter(tested).map(pairs).max()
     }
 
     /// Equalities of integers that lead to the same table make one key.
