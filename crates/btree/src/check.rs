@@ -39,8 +39,10 @@ struct Check<'a> {
     left: usize,
     layout: Layout,
     at: Place,
-    /// Cell extents of the page at hand.
-    extents: Vec<(u32, u32)>,
+    /// Those of the tree at hand that were met.
+    entries: u64,
+    /// The bytes of the page at hand that are somebody's, a bit each.
+    covered: Vec<u64>,
 }
 
 /// A page whose children are being visited.
@@ -57,14 +59,16 @@ struct Visit {
 
 impl Btree {
     /// Checks the trees with these roots, the freelist, and that every page is used; a leading 0 among the
-    /// roots: only the trees. At most `max_errors` findings.
-    pub fn integrity_check(&self, roots: &[Pgno], max_errors: usize) -> Result<Vec<String>> {
+    /// roots: only the trees. At most `max_errors` findings; and for each root how many entries its tree has, as far as it can be
+    /// read.
+    pub fn integrity_check(&self, roots: &[Pgno], max_errors: usize) -> Result<(Vec<String>, Vec<u64>)> {
         let bt = &*self.0;
         self.begin_read()?;
         let pages = self.page_count();
         if pages == 0 {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), vec![0; roots.len()]));
         }
+        let mut entries = Vec::with_capacity(roots.len());
         let partial = roots.first() == Some(&0);
         let mut c = Check {
             bt,
@@ -74,7 +78,8 @@ impl Btree {
             left: max_errors,
             layout: bt.layout.get(),
             at: Place::Nowhere,
-            extents: Vec::new(),
+            entries: 0,
+            covered: vec![0; bt.layout.get().usable as usize / 64 + 1],
         };
         let lock = self.pager()?.lock_page();
         if lock <= pages {
@@ -96,7 +101,9 @@ impl Btree {
             }
         }
         for &root in roots {
+            c.entries = 0;
             if root == 0 || c.left == 0 {
+                entries.push(0);
                 continue;
             }
             if bt.has_ptrmap() && root > 1 && !partial {
@@ -106,6 +113,7 @@ impl Btree {
                 Err(e) if !stops(&e) => c.say(format!("error code={}", e.code().number())),
                 other => other?,
             }
+            entries.push(c.entries);
         }
         c.at = Place::Nowhere;
         if !partial {
@@ -122,7 +130,7 @@ impl Btree {
                 }
             }
         }
-        Ok(c.errors)
+        Ok((c.errors, entries))
     }
 }
 
@@ -231,6 +239,7 @@ impl Check<'_> {
 
     fn tree(&mut self, root: Pgno) -> Result<()> {
         let mut stack: Vec<Visit> = Vec::new();
+        self.at = Place::Nowhere;
         let Some(frame) = self.enter(root, root, None, i64::MAX, true)? else { return Ok(()) };
         stack.push(frame);
         while let Some(f) = stack.last_mut() {
@@ -241,7 +250,7 @@ impl Check<'_> {
                 let done = stack.pop().expect("the loop saw it");
                 let depth = done.depth.unwrap_or(0) + 1;
                 if !done.failed {
-                    self.coverage(root, &done)?;
+                    self.coverage(&done)?;
                 }
                 if let Some(up) = stack.last_mut() {
                     self.leave(root, up, depth, done.max_key);
@@ -324,6 +333,9 @@ impl Check<'_> {
             self.say("free space corruption".into());
             return Ok(None);
         }
+        if node.leaf || found == Some(TreeKind::Index) {
+            self.entries += node.ncell as u64;
+        }
         let next = if node.leaf { node.ncell as i64 - 1 } else { node.ncell as i64 };
         Ok(Some(Visit {
             node,
@@ -400,43 +412,84 @@ impl Check<'_> {
     }
 
     /// Every byte of the content area belongs to one cell, one freeblock, or the fragments.
-    fn coverage(&mut self, _root: Pgno, f: &Visit) -> Result<()> {
+    fn coverage(&mut self, f: &Visit) -> Result<()> {
         let n = &f.node;
-        let (kind, hdr, pgno) = (kind_of(n), n.header(), n.pgno);
-        self.extents.clear();
-        for i in 0..n.ncell {
-            let at = n.cell_at(i);
-            let cell = Cell::read(&n.page, at, kind, n.leaf, &self.layout)?;
-            self.extents.push((at as u32, at as u32 + cell.size() - 1));
+        let said = n.page[n.header() + 7] as u32;
+        let area = self.layout.usable - f.content;
+        self.covered.fill(0);
+        let (mut sum, mut apart) = (0, true);
+        extents(n, &self.layout, |from, len| {
+            sum += len;
+            apart &= from >= f.content && cover(&mut self.covered, from, len);
+        })?;
+        if apart && sum + said == area {
+            return Ok(());
         }
-        let mut at = be::get_u16(&n.page, hdr + 1) as usize;
-        while at != 0 {
-            let size = be::get_u16(&n.page, at + 2) as u32;
-            self.extents.push((at as u32, at as u32 + size - 1));
-            at = be::get_u16(&n.page, at) as usize;
-        }
-        self.extents.sort_unstable();
+        self.say_coverage(f, said)
+    }
+
+    /// What is wrong with it: the first byte that is used twice, or the fragments.
+    #[cold]
+    fn say_coverage(&mut self, f: &Visit, said: u32) -> Result<()> {
+        let mut list = Vec::new();
+        extents(&f.node, &self.layout, |from, len| list.push((from, from + len - 1)))?;
+        list.sort_unstable();
         let mut fragments = 0;
         let mut end = f.content - 1;
         let mut double = None;
-        for &(from, to) in &self.extents {
+        let last = list.len().saturating_sub(1);
+        let mut is_last = false;
+        for (k, (from, to)) in list.into_iter().enumerate() {
             if end >= from {
-                double = Some(from);
+                (double, is_last) = (Some(from), k == last);
                 break;
             }
             fragments += from - end - 1;
             end = to;
         }
         fragments += (self.layout.usable - end).wrapping_sub(1);
+        let pgno = f.node.pgno;
         self.at = Place::Nowhere;
         if let Some(byte) = double {
             self.say(format!("Multiple uses for byte {byte} of page {pgno}"));
-        } else if fragments != n.page[hdr + 7] as u32 {
-            let said = n.page[hdr + 7];
+        }
+        if (double.is_none() || is_last) && fragments != said {
             self.say(format!("Fragmentation of {fragments} bytes reported as {said} on page {pgno}"));
         }
         Ok(())
     }
+}
+
+/// Hands place and length of each cell and each freeblock of a page to `each`.
+fn extents(n: &Node, layout: &Layout, mut each: impl FnMut(u32, u32)) -> Result<()> {
+    let kind = kind_of(n);
+    for i in 0..n.ncell {
+        let at = n.cell_at(i);
+        each(at as u32, Cell::read(&n.page, at, kind, n.leaf, layout)?.size());
+    }
+    let mut at = be::get_u16(&n.page, n.header() + 1) as usize;
+    while at != 0 {
+        each(at as u32, be::get_u16(&n.page, at + 2) as u32);
+        at = be::get_u16(&n.page, at) as usize;
+    }
+    Ok(())
+}
+
+/// Marks `len` bytes from `from` on. `false`: one of them is marked already, or lies behind all.
+#[inline]
+fn cover(words: &mut [u64], from: u32, len: u32) -> bool {
+    let (mut at, end) = (from as usize, from as usize + len as usize);
+    let mut fresh = true;
+    while at < end {
+        let bit = at % 64;
+        let n = (64 - bit).min(end - at);
+        let mask = (u64::MAX >> (64 - n)) << bit;
+        let Some(w) = words.get_mut(at / 64) else { return false };
+        fresh &= *w & mask == 0;
+        *w |= mask;
+        at += n;
+    }
+    fresh
 }
 
 fn kind_of(n: &Node) -> TreeKind {

@@ -836,8 +836,13 @@ impl Cursor {
         }
         out.clear();
         iolite_base::alloc::reserve(out, n)?;
-        out.resize(n, 0);
-        self.read_payload(0, out)
+        let (page, at, local) = self.local();
+        out.extend_from_slice(&page[at..at + local]);
+        if local < n {
+            out.resize(n, 0);
+            self.read_payload(local as u32, &mut out[local..])?;
+        }
+        Ok(())
     }
 
     /// Lets go of the place and all pages; the next cursor on this tree may find them where this one stood.

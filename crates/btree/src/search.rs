@@ -151,7 +151,8 @@ impl Entries<'_> {
         mut compare: impl FnMut(usize) -> Result<Ordering>,
     ) -> Result<(u32, bool)> {
         while low < high {
-            let mid = (low + high) / 2;
+            // Of two in the middle the first, as SQLite does: it tells in trees that are out of order.
+            let mid = (low + high - 1) / 2;
             match compare(mid)? {
                 Ordering::Less => low = mid + 1,
                 Ordering::Greater => high = mid,
@@ -290,7 +291,7 @@ impl Entries<'_> {
         // From the guess a few steps of growing width in its direction, then by halves between the last two. One loop, so that the
         // comparison stands in it once.
         let (mut width, mut up, mut guessed) = (0, false, guess.is_some());
-        let mut at = guess.unwrap_or(high / 2);
+        let mut at = guess.unwrap_or(high.saturating_sub(1) / 2);
         while low < high {
             let less = match compare(at)? {
                 Ordering::Less => {
@@ -312,7 +313,7 @@ impl Entries<'_> {
                 width = 0;
             }
             at = match width {
-                0 => (low + high) / 2,
+                0 => (low + high).saturating_sub(1) / 2,
                 _ if up => low + width - 1,
                 _ => high - width,
             };

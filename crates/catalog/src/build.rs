@@ -3,21 +3,57 @@
 //! The same functions serve a CREATE that is being executed, whose mistakes become its error messages, and the
 //! schema's text being read again.
 
-use crate::schema::Schema;
+use crate::schema::{Schema, SchemaRow};
 use crate::stat::{DEFAULT_ROWS, IndexStat};
 use crate::table::*;
 use iolite_base::{Error, Limit, Limits, Pgno, Result};
 use iolite_sql::ast::{self, ColumnConstraintKind, Expr, Name, SortOrder, TableConstraintKind};
-use iolite_sql::parse_stmt;
+use iolite_sql::parse_next;
 use iolite_value::Affinity;
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
-/// Adds the object that a schema row's text describes.
-pub(crate) fn from_sql(schema: &mut Schema, name: &str, root: Pgno, sql: &str) -> Result<()> {
-    let parsed = parse_stmt(sql)?;
+/// Adds the object that a schema row's text describes. An error without words: the text is none of a schema, or (unless `trusting`) of
+/// another object.
+pub(crate) fn from_sql(
+    schema: &mut Schema,
+    row: &SchemaRow<'_>,
+    root: Pgno,
+    sql: &str,
+    trusting: bool,
+) -> Result<()> {
+    let wordless = || Error::sql("");
+    // What follows the first statement does not count.
+    let (parsed, _) = parse_next(sql, &Limits::default())?.ok_or_else(wordless)?;
+    let meant = |kind: &str, name: &ast::QualifiedName, table: &str| {
+        let is =
+            |said: &Option<Cow<'_, str>>, n: &str| said.as_ref().is_some_and(|s| s.eq_ignore_ascii_case(n));
+        if name.schema.is_some() {
+            Err(Error::sql("corrupt database"))
+        } else if trusting || is(&row.kind, kind) && is(&row.name, &name.name.text) && is(&row.table, table) {
+            Ok(())
+        } else {
+            Err(wordless())
+        }
+    };
+    let free = |schema: &Schema, name: &str| match schema.table(name) {
+        Some(t) if t.is_view() => Err(Error::sql(format!("view {name} already exists"))),
+        Some(_) => Err(Error::sql(format!("table {name} already exists"))),
+        None if schema.index(name).is_some() => {
+            Err(Error::sql(format!("there is already an index named {name}")))
+        }
+        None => Ok(()),
+    };
     match parsed.stmt {
         ast::Stmt::CreateTable(c) => {
+            let name = &c.name.name.text;
+            meant("table", &c.name, name)?;
+            // Page 1 is the schema table's own.
+            if root == 1 && !trusting || matches!(c.body, ast::CreateTableBody::As(_)) {
+                return Err(wordless());
+            }
+            free(schema, name)?;
             let t = table_from_ast(&c, sql, root)?;
             for i in t.indexes.borrow_mut().iter_mut() {
                 if let Some(i) = Rc::get_mut(i) {
@@ -27,29 +63,58 @@ pub(crate) fn from_sql(schema: &mut Schema, name: &str, root: Pgno, sql: &str) -
             schema.add_table(t);
         }
         ast::Stmt::CreateView(v) => {
+            meant("view", &v.name, &v.name.name.text)?;
+            if root != 0 {
+                return Err(wordless());
+            }
+            free(schema, &v.name.name.text)?;
             let t = view_from_ast(&v, sql);
             schema.add_table(t);
         }
         ast::Stmt::CreateVirtualTable(v) => {
+            meant("table", &v.name, &v.name.name.text)?;
+            if root != 0 {
+                return Err(wordless());
+            }
+            free(schema, &v.name.name.text)?;
             schema.add_table(virtual_from_ast(&v, sql));
         }
         ast::Stmt::CreateIndex(c) => {
+            let name = &c.name.name.text;
             let Some(table) = schema.table(&c.table.text).cloned() else {
                 return Err(Error::sql(format!("no such table: {}.{}", schema.name, c.table.text)));
             };
+            meant("index", &c.name, &table.name)?;
+            if schema.index(name).is_some() {
+                return Err(Error::sql(format!("index {name} already exists")));
+            }
             let mut i = index_from_ast(&c, &table, sql, root)?;
             i.heed_format(schema.format);
-            schema.add_index(i)?;
+            let i = schema.add_index(i)?;
+            if schema.shares_root(&i) {
+                schema.remove_index(&i.name);
+                return Err(Error::sql("invalid rootpage"));
+            }
         }
         ast::Stmt::CreateTrigger(t) => {
+            let temp = schema.name.eq_ignore_ascii_case("temp");
+            let table = schema.table(&t.table.name.text).map(|t| t.name.clone());
+            if table.is_none() && !temp {
+                return Err(Error::sql(format!("no such table: {}.{}", schema.name, t.table.name.text)));
+            }
+            // A temporary one may be on a table of another database.
+            meant("trigger", &t.name, table.as_deref().or(row.table.as_deref()).unwrap_or_default())?;
+            if schema.trigger(&t.name.name.text).is_some() {
+                return Err(Error::sql(format!("trigger {} already exists", t.name.name.text)));
+            }
             let mut tr = trigger_from_ast(*t, sql);
-            if !schema.name.eq_ignore_ascii_case("temp") {
+            if !temp {
                 // Its table is in its own database, under whatever name that was attached when it was made.
                 tr.table_schema = None;
             }
             schema.add_trigger(tr);
         }
-        _ => return Err(Error::sql(format!("not a CREATE statement: {name}"))),
+        _ => return Err(wordless()),
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ mod table;
 pub use build::{
     check_column_count, index_from_ast, stand_in, table_from_ast, trigger_from_ast, view_from_ast,
 };
-pub use schema::{Catalog, Schema};
+pub use schema::{Catalog, Schema, SchemaRow};
 pub use stat::{DEFAULT_ROWS, IndexStat};
 pub use table::{
     Check, Column, ColumnSource, DefaultValue, ForeignKey, Generated, Index, IndexColumn, IndexOrigin, Table,

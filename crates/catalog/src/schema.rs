@@ -5,6 +5,7 @@ use crate::stat::{DEFAULT_ROWS, IndexStat};
 use crate::table::{Index, Table, Trigger};
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Encoding, Error, Pgno, Result};
+use std::borrow::Cow;
 use std::rc::Rc;
 
 /// The schema of one database.
@@ -109,31 +110,37 @@ impl Schema {
         self.triggers.iter()
     }
 
-    /// Takes in one row of the schema table. `SQLITE_CORRUPT`, "malformed database schema", if it makes no sense.
-    pub fn add_row(&mut self, kind: &str, name: &str, root: Pgno, sql: Option<&str>) -> Result<()> {
+    /// Takes in one row of the schema table of a database that has so many pages (0: nobody knows). `SQLITE_CORRUPT`, "malformed
+    /// database schema", if it makes no sense; unless `trusting`, also if it says something else about its object than the text.
+    pub fn add_row(&mut self, row: &SchemaRow<'_>, pages: Pgno, trusting: bool) -> Result<()> {
         let malformed = |why: &str| {
             let more = if why.is_empty() { String::new() } else { format!(" - {why}") };
+            let name = row.name.as_deref().unwrap_or("?");
             Error::new(Code::Corrupt, format!("malformed database schema ({name}){more}"))
         };
-        match sql {
-            Some(sql) if !sql.is_empty() => {
-                let made = build::from_sql(self, name, root, sql);
+        let Some(root) = &row.root else { return Err(malformed("")) };
+        let root = page_number(root).filter(|r| pages == 0 || *r <= pages);
+        match (row.sql.as_deref().unwrap_or_default(), &row.name) {
+            (sql, _) if sql.get(..2).is_some_and(|c| c.eq_ignore_ascii_case("cr")) => {
+                let Some(root) = root else { return Err(malformed("invalid rootpage")) };
+                let made = build::from_sql(self, row, root, sql, trusting);
                 made.map_err(|e| if e.code() == Code::Nomem { e } else { malformed(e.message()) })
             }
-            _ if kind.eq_ignore_ascii_case("index") => {
+            ("", Some(name)) => {
                 // An index of a constraint: made with its table, only its root page is told here.
-                let index = self.index(name).cloned();
-                match index {
-                    Some(i) if root >= 2 => {
-                        i.root.set(root);
-                        Ok(())
-                    }
-                    Some(_) => Err(malformed("invalid rootpage")),
-                    None => Err(malformed("orphan index")),
-                }
+                let Some(index) = self.index(name).cloned() else { return Err(malformed("orphan index")) };
+                let Some(root) = root.filter(|r| *r >= 2) else { return Err(malformed("invalid rootpage")) };
+                index.root.set(root);
+                if self.shares_root(&index) { Err(malformed("invalid rootpage")) } else { Ok(()) }
             }
             _ => Err(malformed("")),
         }
+    }
+
+    /// Whether another index of the same table begins at the same page.
+    pub(crate) fn shares_root(&self, index: &Rc<Index>) -> bool {
+        let other = |i: &Rc<Index>| i.root.get() == index.root.get() && !Rc::ptr_eq(i, index);
+        self.table(&index.table).is_some_and(|t| t.each_index().any(|i| other(&i)))
     }
 
     /// Adds a table with its constraints' indexes.
@@ -251,6 +258,25 @@ impl Schema {
             }
         }
     }
+}
+
+/// A row of the schema table, as text; none: NULL.
+pub struct SchemaRow<'v> {
+    /// `table`, `index`, `view` or `trigger`.
+    pub kind: Option<Cow<'v, str>>,
+    /// The object's name.
+    pub name: Option<Cow<'v, str>>,
+    /// The table it belongs to.
+    pub table: Option<Cow<'v, str>>,
+    /// The root page.
+    pub root: Option<Cow<'v, str>>,
+    /// The text that makes it.
+    pub sql: Option<Cow<'v, str>>,
+}
+
+/// A page number as the schema table has to have it: digits, and nothing else.
+fn page_number(text: &str) -> Option<Pgno> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 /// A connection's databases: 0 is `main`, 1 is `temp`, attached ones follow.

@@ -74,7 +74,7 @@ pub fn emit(
             program.counts_changes = d.steps.iter().any(|s| matches!(s, Step::Empty { .. }));
             g.define(d)?;
         }
-        Body::IndexCheck(t) => g.look_rows_up(t)?,
+        Body::RowCheck(t) => g.rows_to_check(t)?,
         // What the connection carries out is a row source: see `emit_work`.
         Body::Control(_) => return Err(Code::Internal.into()),
     }

@@ -15,6 +15,7 @@ use iolite_plan::bound::Select;
 use iolite_sql::Lifted;
 use iolite_value::Value;
 use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
@@ -115,17 +116,18 @@ impl Connection {
         self.query(sql, params)
     }
 
-    /// Runs a program of the engine's own; its rows go to `out`, `most` of them at the most, also if it fails.
-    pub(crate) fn program_rows(
+    /// Runs a program of the engine's own; its rows go to `f`, until that says that it has enough.
+    pub(crate) fn for_rows(
         &self,
         program: Program,
-        most: usize,
-        out: &mut Vec<Vec<Value>>,
+        f: &mut dyn FnMut(&[Value]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let _nested = self.0.txn.nest();
         let mut s = Statement::new(self, "", Rc::new(program))?;
-        while out.len() < most && s.step()? == Step::Row {
-            out.push(s.row().to_vec());
+        while s.step()? == Step::Row {
+            if f(s.row())?.is_break() {
+                break;
+            }
         }
         s.reset()
     }

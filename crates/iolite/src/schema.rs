@@ -3,9 +3,8 @@
 use crate::connection::Inner;
 use iolite_base::{Code, Encoding, Error, Result};
 use iolite_btree::{Btree, TreeKind};
-use iolite_catalog::Schema;
+use iolite_catalog::{Schema, SchemaRow};
 use iolite_value::{Value, record};
-use std::borrow::Cow;
 use std::rc::Rc;
 
 impl Inner {
@@ -109,12 +108,12 @@ impl Inner {
             return Err(Error::sql("unsupported file format"));
         }
         let enc = schema.encoding;
-        if let Err(e) = for_schema_rows(bt, enc, &mut |row| add_row(schema, &row))
-            && !(self.settings.writable_schema() && e.code() == Code::Corrupt)
-        {
-            return Err(e);
-        }
-        Ok(())
+        let (pages, trusting) = (bt.page_count(), self.settings.writable_schema());
+        for_schema_rows(bt, enc, &mut |row| match schema.add_row(&row, pages, trusting) {
+            // Who may write to the schema can mend it: what makes sense is there.
+            Err(e) if trusting && e.code() == Code::Corrupt => Ok(()),
+            added => added,
+        })
     }
 
     /// Gives the cache the size that the header names (`PRAGMA default_cache_size`), unless somebody has said otherwise.
@@ -136,22 +135,25 @@ impl Inner {
         let mut rc = self.catalog.borrow().schemas[db].clone();
         let schema = Rc::make_mut(&mut rc);
         schema.format = bt.meta(2)?;
+        let (pages, trusting) = (bt.page_count(), self.settings.writable_schema());
         for_schema_rows(&bt, self.encoding(), &mut |row| {
-            if !row.table.eq_ignore_ascii_case(table) {
+            let (kind, name) =
+                (row.kind.as_deref().unwrap_or_default(), row.name.as_deref().unwrap_or_default());
+            if !row.table.as_ref().is_some_and(|t| t.eq_ignore_ascii_case(table)) {
                 return Ok(());
             }
-            let is = |kind: &str| row.kind.eq_ignore_ascii_case(kind);
+            let is = |k: &str| kind.eq_ignore_ascii_case(k);
             let known = if is("table") || is("view") {
-                schema.table(&row.name).is_some_and(|t| t.root.get() != 1)
+                schema.table(name).is_some_and(|t| t.root.get() != 1)
             } else if is("index") {
-                schema.index(&row.name).is_some_and(|i| i.root.get() != 0)
+                schema.index(name).is_some_and(|i| i.root.get() != 0)
             } else {
-                schema.trigger(&row.name).is_some()
+                schema.trigger(name).is_some()
             };
             if known {
                 return Ok(());
             }
-            add_row(schema, &row)
+            schema.add_row(&row, pages, trusting)
         })?;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
         self.renew_generation(db);
@@ -209,27 +211,10 @@ fn take_stats(bt: &Btree, schema: &mut Schema) -> Result<()> {
     })
 }
 
-struct SchemaRow<'v> {
-    kind: Cow<'v, str>,
-    name: Cow<'v, str>,
-    table: Cow<'v, str>,
-    root: u32,
-    sql: Option<Cow<'v, str>>,
-}
-
-fn add_row(schema: &mut Schema, r: &SchemaRow<'_>) -> Result<()> {
-    schema.add_row(&r.kind, &r.name, r.root, r.sql.as_deref())
-}
-
 fn for_schema_rows(bt: &Btree, enc: Encoding, f: &mut dyn FnMut(SchemaRow<'_>) -> Result<()>) -> Result<()> {
     for_rows(bt, 1, enc, &mut |v| {
-        let text = |i: usize| v.get(i).map(Value::text_carried).unwrap_or_default();
-        let sql = v.get(4).filter(|x| !x.is_null()).map(Value::text_carried);
-        let root = match v.get(3) {
-            Some(Value::Int(n)) => u32::try_from(*n).unwrap_or(u32::MAX),
-            _ => 0,
-        };
-        f(SchemaRow { kind: text(0), name: text(1), table: text(2), root, sql })
+        let text = |i: usize| v.get(i).filter(|x| !x.is_null()).map(Value::text_carried);
+        f(SchemaRow { kind: text(0), name: text(1), table: text(2), root: text(3), sql: text(4) })
     })
 }
 

@@ -10,7 +10,7 @@ use crate::statement::control::Control;
 use crate::statement::modify::ModifyPlan;
 use crate::statement::{Body, StatementPlan};
 use iolite_base::{Code, Result};
-use iolite_catalog::Table;
+use iolite_catalog::{Index, Table};
 use iolite_sql::ast::{self, Parsed, Stmt};
 use std::rc::Rc;
 
@@ -102,13 +102,24 @@ pub fn work(env: &Env<'_>, reads: &[usize], writes: &[usize]) -> StatementPlan {
     out
 }
 
-/// The plan that looks each row of a table up in the indexes.
-pub fn index_check(env: &Env<'_>, db: usize, table: &Rc<Table>) -> Result<StatementPlan> {
+/// The plan that tells of each row of a table whether it meets the CHECK constraints (if they are asked for), its computed columns, and
+/// its entries in these of the table's indexes, which are in the catalog's order.
+pub fn row_check(
+    env: &Env<'_>,
+    db: usize,
+    table: &Rc<Table>,
+    checks: bool,
+    indexes: &[Rc<Index>],
+) -> Result<StatementPlan> {
     let mut c = Compiler::new(env);
     let mut out = StatementPlan::default();
-    let target = Binder::new(env, "").target(db, table)?;
+    let mut target = Binder::new(env, "").target(db, table)?;
+    if !checks {
+        target.checks.clear();
+    }
+    target.indexes.retain(|t| indexes.iter().any(|i| Rc::ptr_eq(i, &t.index)));
     c.databases |= 1 << db;
-    out.body = Body::IndexCheck(Box::new(target));
+    out.body = Body::RowCheck(Box::new(target));
     c.finish(&mut out);
     Ok(out)
 }

@@ -88,7 +88,7 @@ pub fn choose(plan: &StatementPlan, executor: &dyn Executor) -> Result<()> {
                 }
             }
         }
-        Body::Control(_) | Body::IndexCheck(_) => return Ok(()),
+        Body::Control(_) | Body::RowCheck(_) => return Ok(()),
     }
     if nested.is_empty() {
         return Ok(());

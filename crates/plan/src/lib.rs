@@ -39,7 +39,7 @@ mod walk;
 mod window;
 
 pub use bound::{CompoundOp, Conflict, FrameExclude, FrameUnit, RaiseKind};
-pub use compile::{compile, idle, index_check, work};
+pub use compile::{compile, idle, row_check, work};
 pub use expr::has_subquery;
 pub use expr::{comparison_affinity, comparison_collation, match_affinity};
 pub use statement::StatementPlan;

@@ -1,7 +1,7 @@
 //! Plans without a database: a catalog made of texts, and the plans of statements over it; an executor that runs nothing.
 
 use iolite_base::{Encoding, Limits, Result};
-use iolite_catalog::{Catalog, Schema};
+use iolite_catalog::{Catalog, Schema, SchemaRow};
 use iolite_ext::{Registry, SourceFactory};
 use iolite_plan::StatementPlan;
 use iolite_plan::bind::Env;
@@ -10,6 +10,17 @@ use iolite_plan::executor::{Block, Estimate, Executor, Offer, choose};
 use iolite_plan::plan::{Access, SourceRun};
 use std::ops::ControlFlow;
 use std::rc::Rc;
+
+/// A row of the schema table of which nobody asks for more.
+fn row<'v>(kind: &'v str, name: &'v str, root: u32, sql: Option<&'v str>) -> SchemaRow<'v> {
+    SchemaRow {
+        kind: Some(kind.into()),
+        name: Some(name.into()),
+        table: None,
+        root: Some(root.to_string().into()),
+        sql: sql.map(Into::into),
+    }
+}
 
 /// A catalog and all else that planning needs to know of the world.
 pub struct Planning {
@@ -36,13 +47,13 @@ impl Planning {
             let sql = sql.trim_end_matches(';');
             let word = sql.split_whitespace().nth(1).unwrap_or("").to_ascii_lowercase();
             let has_tree = !matches!(word.as_str(), "view" | "trigger");
-            main.add_row(&word, "?", next(has_tree), Some(sql)).expect(sql);
+            main.add_row(&row(&word, "?", next(has_tree), Some(sql)), 0, true).expect(sql);
         }
         // Then those of constraints.
         let unnamed: Vec<Rc<str>> =
             main.indexes().filter(|i| i.root.get() == 0).map(|i| i.name.clone()).collect();
         for name in unnamed {
-            main.add_row("index", &name, next(true), None).expect("an index of a constraint");
+            main.add_row(&row("index", &name, next(true), None), 0, true).expect("an index of a constraint");
         }
         let schemas = vec![Rc::new(main), Rc::new(Schema::new("temp"))];
         Planning {

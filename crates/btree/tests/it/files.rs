@@ -398,7 +398,7 @@ fn a_failing_call_anywhere_leaves_all_or_nothing() {
                 let fresh = Btree::open(inner.clone(), "x", &opts).unwrap();
                 drop(bt);
                 let theirs = rows_or_fail(&fresh, root).unwrap();
-                let found = fresh.integrity_check(&[1, root], 5).unwrap();
+                let found = fresh.integrity_check(&[1, root], 5).unwrap().0;
                 assert!(found.is_empty(), "{mode:?} {code:?} call {n}: {found:?}");
                 let all = 100 + 40 - 34;
                 if done.is_ok() {
@@ -456,7 +456,7 @@ fn running_out_of_memory_anywhere_leaves_all_or_nothing() {
             drop(bt);
             let fresh = Btree::open(inner.clone(), "x", &opts).unwrap();
             let theirs = rows_or_fail(&fresh, root).unwrap();
-            assert_eq!(fresh.integrity_check(&[1, root], 5).unwrap(), [] as [String; 0]);
+            assert_eq!(fresh.integrity_check(&[1, root], 5).unwrap().0, [] as [String; 0]);
             assert!(theirs == 106 || (theirs == 100 && done.is_err()), "{mode:?} allocation {n}");
             if !failed {
                 assert!(n > 100);
@@ -572,7 +572,7 @@ fn snapshots(vfs: Arc<dyn Vfs>) {
                 });
             }
         });
-        assert_eq!(bt.begin_read().map(|()| bt.integrity_check(&[1, root], 5).unwrap().len()).unwrap(), 0);
+        assert_eq!(bt.begin_read().map(|()| bt.integrity_check(&[1, root], 5).unwrap().0.len()).unwrap(), 0);
         bt.end_read();
         bt.close().unwrap();
         if Path::new(&path).exists() {

@@ -107,7 +107,7 @@ pub fn explain(plan: &StatementPlan, triggers: bool) -> Lines {
                 }
             }
         }
-        Body::Control(_) | Body::IndexCheck(_) => {}
+        Body::Control(_) | Body::RowCheck(_) => {}
     }
     if triggers {
         plan.triggers.iter().for_each(|p| t.trigger(p));

@@ -37,9 +37,7 @@ pub fn statement(plan: &StatementPlan) -> String {
             Body::Modify(m) => p.modify(m),
             Body::Define(d) => d.steps.iter().for_each(|s| p.step(s)),
             Body::Control(c) => p.control(c),
-            Body::IndexCheck(t) => {
-                p.line(format_args!("look the rows of {} up in its indexes", t.table.name))
-            }
+            Body::RowCheck(t) => p.line(format_args!("what the rows of {} should be", t.table.name)),
         }
         p.nested(&plan.nested);
         for (k, t) in plan.triggers.iter().enumerate() {

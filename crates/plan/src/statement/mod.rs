@@ -54,8 +54,8 @@ pub enum Body {
     Define(DefinePlan),
     /// Is carried out by the connection.
     Control(Control),
-    /// Looks each row of a table up in its indexes, for `PRAGMA integrity_check`.
-    IndexCheck(Box<Target>),
+    /// Tells what each row of a table should be, for `PRAGMA integrity_check`.
+    RowCheck(Box<Target>),
 }
 
 impl Default for StatementPlan {
