@@ -555,6 +555,21 @@ impl Cursor {
     /// is left out: where this ends, [`Cursor::next`] goes on.
     #[inline(always)]
     pub fn walk(&mut self, most: u32, mut each: impl FnMut(&Buf, &Cell) -> bool) -> Result<u32> {
+        self.walk_leaf(most, |page, cell| (true, each(page, cell)))
+    }
+
+    /// The same, up to the entry before the first that `each` does not want.
+    #[inline(always)]
+    pub fn walk_while(&mut self, most: u32, mut each: impl FnMut(&Buf, &Cell) -> bool) -> Result<u32> {
+        self.walk_leaf(most, |page, cell| {
+            let wanted = each(page, cell);
+            (wanted, wanted)
+        })
+    }
+
+    /// Goes through the entries behind the cursor on its leaf: whether each is gone to, and whether there is to be another.
+    #[inline(always)]
+    fn walk_leaf(&mut self, most: u32, mut each: impl FnMut(&Buf, &Cell) -> (bool, bool)) -> Result<u32> {
         if !self.is_settled() {
             return Ok(0);
         }
@@ -575,8 +590,9 @@ impl Cursor {
                 TreeKind::Index => Cell::index_leaf(page, at, &self.layout),
             };
             let Some(cell) = quick else { break };
-            cells += 1;
-            if !each(&n.page, &cell) {
+            let (taken, goes_on) = each(&n.page, &cell);
+            cells += u32::from(taken);
+            if !goes_on {
                 break;
             }
         }

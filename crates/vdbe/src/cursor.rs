@@ -254,14 +254,7 @@ pub(crate) fn near_value(
     let Some((t, at, size)) = near_field(page, off, len, n) else { return false };
     match t {
         1..=6 => {
-            let i = match page.get(off + at..).and_then(|b| b.first_chunk::<8>()) {
-                // The bytes behind the field are shifted out.
-                Some(b) => i64::from_be_bytes(*b) >> (64 - 8 * size),
-                None => match last_int(page, off + at, t) {
-                    Some(i) => i,
-                    None => return false,
-                },
-            };
+            let Some(i) = int_at(page, off + at, t, size) else { return false };
             match out {
                 Value::Int(before) => *before = i,
                 _ => *out = Value::Int(i),
@@ -284,6 +277,29 @@ pub(crate) fn near_value(
         _ => return false,
     }
     true
+}
+
+/// Field `n` of the record of which `len` bytes lie at `page[off..]`, if it is one of those that [`near_field`] finds, and an integer.
+#[inline(always)]
+pub(crate) fn near_int(page: &[u8], off: usize, len: usize, n: usize) -> Option<i64> {
+    if n >= NEAR {
+        return None;
+    }
+    match near_field(page, off, len, n)? {
+        (t @ 1..=6, at, size) => int_at(page, off + at, t, size),
+        (t @ 8..=9, ..) => Some(t as i64 - 8),
+        _ => None,
+    }
+}
+
+/// The integer of serial type `t`, 1 to 6, and of `size` bytes.
+#[inline(always)]
+fn int_at(page: &[u8], at: usize, t: u32, size: usize) -> Option<i64> {
+    match page.get(at..).and_then(|b| b.first_chunk::<8>()) {
+        // The bytes behind the field are shifted out.
+        Some(b) => Some(i64::from_be_bytes(*b) >> (64 - 8 * size)),
+        None => last_int(page, at, t),
+    }
 }
 
 /// An integer at the page's end.

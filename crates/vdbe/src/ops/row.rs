@@ -1,6 +1,6 @@
 //! Reading rows, making records.
 
-use crate::cursor::{PseudoCursor, RowCache, TreeCursor, VCursor, near_value};
+use crate::cursor::{PseudoCursor, RowCache, TreeCursor, VCursor, near_int, near_value};
 use crate::machine::Vm;
 use crate::ops::aggregate;
 use iolite_base::{Buf, Code, Encoding, Result};
@@ -118,13 +118,45 @@ pub(crate) fn next_row(vm: &mut Vm, insns: &[Insn], behind: usize) -> Result<usi
             return Ok(behind);
         }
         vm.counters.fullscan_steps += t.whole as u64;
-        let pc = fields(t, &mut frame.regs, enc, insns, i.p2 as usize)?;
+        let first = i.p2 as usize;
+        let pc = fields(t, &mut frame.regs, enc, insns, first)?;
         if most == 0 || !passes_over(&insns[pc], behind - 1, &frame.regs) {
             return Ok(pc);
         }
         most -= 1;
         vm.cpu += each;
+        if pc == first + 1 && most > 0 {
+            let passed = pass_leaf(t, &insns[first], &insns[pc], &frame.regs, most)?;
+            most -= passed;
+            vm.cpu += each * passed;
+            vm.counters.fullscan_steps += if t.whole { u64::from(passed) } else { 0 };
+        }
     }
+}
+
+/// Passes over the rows that follow on the present leaf as long as a comparison of integers leaves them out, by their only column, and
+/// `most` at most: how many. The cursor stands on the last of them.
+#[inline(never)]
+fn pass_leaf(t: &mut TreeCursor, column: &Insn, test: &Insn, regs: &[Value], most: u32) -> Result<u32> {
+    let (Some(left), Some(right)) = (regs.get(test.p3 as usize), regs.get(test.p1 as usize)) else {
+        return Ok(0);
+    };
+    let (field, by_left) = (column.p2 as usize, test.p3 == column.p3);
+    let Value::Int(other) = *(if by_left { right } else { left }) else { return Ok(0) };
+    if !by_left && test.p1 != column.p3 {
+        return Ok(0);
+    }
+    let leaves = |i: i64| {
+        let order = if by_left { i.cmp(&other) } else { other.cmp(&i) };
+        leaves_out(test.op, order)
+    };
+    let passed = t.cur.walk_while(most, |page, cell| {
+        near_int(page, cell.at as usize, cell.local as usize, field).is_some_and(leaves)
+    })?;
+    if passed > 0 {
+        t.moved(true);
+    }
+    Ok(passed)
 }
 
 /// Whether a comparison of integers leads to the `Next` at `next`: in a scan for few rows most rows are left there.
@@ -137,13 +169,19 @@ fn passes_over(i: &Insn, next: usize, regs: &[Value]) -> bool {
         (Some(Value::Int(a)), Some(Value::Int(b))) => Some(a.cmp(b)),
         _ => None,
     };
-    match i.op {
-        Opcode::Ne => ints().is_some_and(Ordering::is_ne),
-        Opcode::Eq => ints().is_some_and(Ordering::is_eq),
-        Opcode::Lt => ints().is_some_and(Ordering::is_lt),
-        Opcode::Le => ints().is_some_and(Ordering::is_le),
-        Opcode::Gt => ints().is_some_and(Ordering::is_gt),
-        Opcode::Ge => ints().is_some_and(Ordering::is_ge),
+    ints().is_some_and(|order| leaves_out(i.op, order))
+}
+
+/// Whether a comparison jumps, if its sides are in this order.
+#[inline(always)]
+fn leaves_out(op: Opcode, order: Ordering) -> bool {
+    match op {
+        Opcode::Ne => order.is_ne(),
+        Opcode::Eq => order.is_eq(),
+        Opcode::Lt => order.is_lt(),
+        Opcode::Le => order.is_le(),
+        Opcode::Gt => order.is_gt(),
+        Opcode::Ge => order.is_ge(),
         _ => false,
     }
 }
