@@ -3,21 +3,32 @@
 use crate::connection::{Db, with};
 use crate::statement::{Body, Stmt};
 use crate::{MISUSE, OK};
-use iolite::engine::{Code, Error};
+use iolite::engine::{Code, Error, Limit};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-/// `n` bytes of SQL at `p`, or up to the NUL if that comes first or `n` is negative.
+/// `n` bytes of SQL at `p`, or up to the NUL if that comes first or `n` is negative; of a long text no more than its first statement.
+/// How long the text is as a whole is not asked: of a script that is prepared statement by statement, that would be asked each time.
 unsafe fn sql_bytes<'a>(p: *const c_char, n: c_int) -> &'a [u8] {
-    let len = if n < 0 { libc::strlen(p) } else { libc::strnlen(p, n as usize) };
-    std::slice::from_raw_parts(p as *const u8, len)
+    let whole = if n < 0 { usize::MAX } else { n as usize };
+    let mut most = 1024.min(whole);
+    loop {
+        let found = std::slice::from_raw_parts(p as *const u8, libc::strnlen(p, most));
+        if found.len() < most || most == whole {
+            return found;
+        }
+        if let Some(end) = iolite_sql::first_end(found) {
+            return &found[..end];
+        }
+        most = most.saturating_mul(8).min(whole);
+    }
 }
 
-/// `counted`: the program gave the text's length.
+/// `counted`: the text's length as the program gave it, where the text does not end with its NUL.
 unsafe fn prepare(
     db: *mut Db,
-    (sql, counted): (&[u8], bool),
+    (sql, counted): (&[u8], Option<c_int>),
     legacy: bool,
     out: *mut *mut Stmt,
     used: &mut usize,
@@ -29,6 +40,9 @@ unsafe fn prepare(
     with(db, MISUSE, |d| {
         let Some(c) = d.conn() else { return d.fail_closed() };
         *used = sql.len();
+        if counted.is_some_and(|n| n > c.limit(Limit::SqlLength, None)) {
+            return d.fail_to_prepare(&Error::new(Code::Toobig, "statement too long"));
+        }
         let Ok(held) = crate::memory::Held::new(256 + sql.len() as u64) else {
             return d.fail(&Error::from(Code::Nomem));
         };
@@ -42,7 +56,7 @@ unsafe fn prepare(
         // The words are for texts whose length the program has counted.
         if let Err(e) = &prepared
             && e.code() == Code::Toobig
-            && !counted
+            && counted.is_none()
         {
             prepared = Err(Code::Toobig.into());
         }
@@ -106,7 +120,8 @@ unsafe fn prepare_at(
     }
     let mut used = 0;
     let text = sql_bytes(sql, n);
-    let rc = prepare(db, (text, n >= 0), legacy, out, &mut used);
+    let counted = (n == 0 || n > 0 && *sql.add(n as usize - 1) != 0).then_some(n);
+    let rc = prepare(db, (text, counted), legacy, out, &mut used);
     if rc != OK && !tail.is_null() {
         used = failed_length(text);
     }
@@ -143,7 +158,7 @@ unsafe fn prepare16_at(
     }
     let text = crate::text::from_utf16_within(sql, n as i64);
     let mut used = 0;
-    let rc = prepare(db, (&text, false), legacy, out, &mut used);
+    let rc = prepare(db, (&text, None), legacy, out, &mut used);
     if rc != OK {
         used = failed_length(&text);
     }

@@ -22,12 +22,14 @@ use std::sync::atomic::Ordering;
 impl Connection {
     /// Prepares the first statement of `sql`; answers it and the text behind it. `None` if there is only space.
     pub fn prepare_next<'s>(&self, sql: &'s str) -> Result<Option<(Statement, &'s str)>> {
+        let own = &sql[..own_length(sql.as_bytes())];
         // What the engine runs for itself carries bytes on purpose.
-        if raw_text::may_carry(sql.as_bytes()) && !self.0.txn.is_nested() {
-            let prepared = self.prepare_bytes(sql.as_bytes())?;
+        if raw_text::may_carry(own.as_bytes()) && !self.0.txn.is_nested() {
+            let prepared = self.prepare_bytes(own.as_bytes())?;
             return Ok(prepared.map(|(s, used)| (s, sql.get(used..).unwrap_or_default())));
         }
-        prepare_text(self, sql)
+        let prepared = prepare_text(self, own)?;
+        Ok(prepared.map(|(s, rest)| (s, &sql[own.len() - rest.len()..])))
     }
 
     /// As [`Connection::prepare_next`], for bytes that need not be UTF-8: literals and names keep theirs. Answers the
@@ -39,7 +41,7 @@ impl Connection {
             _ if self.0.interrupt.load(Ordering::Relaxed) => return Err(Code::Interrupt.into()),
             _ => {}
         }
-        let text = raw_text::encode(sql);
+        let text = raw_text::encode(&sql[..own_length(sql)]);
         // An offset into the text as it was given.
         let given = |at: usize| text.get(..at).map_or(at, |t| raw_text::decode(t).len());
         match prepare_text(self, &text) {
@@ -131,6 +133,14 @@ impl Connection {
         }
         s.reset()
     }
+}
+
+/// How much of a text is looked at: of a long one the first statement alone. A script of many statements is gone through once by who
+/// prepares one after the other, and not once for each.
+fn own_length(sql: &[u8]) -> usize {
+    const LONG: usize = 1024;
+    let first = if sql.len() > LONG { iolite_sql::first_end(sql) } else { None };
+    first.unwrap_or(sql.len())
 }
 
 /// Prepares the first statement of a text.

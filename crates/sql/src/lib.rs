@@ -14,7 +14,7 @@ pub mod print;
 pub mod token;
 pub mod walk;
 
-pub use complete::complete;
+pub use complete::{complete, first_end};
 pub use lexer::{first_comment, semicolon};
 pub use lifted::{Lifted, lifted};
 pub use normalize::normalized;
