@@ -274,6 +274,20 @@ pub struct SchemaRow<'v> {
     pub sql: Option<Cow<'v, str>>,
 }
 
+impl SchemaRow<'_> {
+    /// The row for itself.
+    pub fn into_owned(self) -> SchemaRow<'static> {
+        let own = |field: Option<Cow<'_, str>>| field.map(|text| Cow::Owned(text.into_owned()));
+        SchemaRow {
+            kind: own(self.kind),
+            name: own(self.name),
+            table: own(self.table),
+            root: own(self.root),
+            sql: own(self.sql),
+        }
+    }
+}
+
 /// A page number as the schema table has to have it: digits, and nothing else.
 fn page_number(text: &str) -> Option<Pgno> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()

@@ -215,6 +215,8 @@ pub(crate) struct Codegen<'p> {
     pub aggs: Numbered<i32>,
     /// Constants loaded in the prologue.
     pub constants: Vec<Constant>,
+    /// What is coded is part of a large constant.
+    pub inline: bool,
     pub subroutines: Numbered<Subroutine>,
     /// Rows of nested queries computed just before.
     pub sub_rows: Vec<(SubId, i32)>,
@@ -265,6 +267,7 @@ impl<'p> Codegen<'p> {
             known: Vec::new(),
             aggs: Numbered::default(),
             constants: Vec::new(),
+            inline: false,
             subroutines: Numbered::default(),
             sub_rows: Vec::new(),
             case_bases: Vec::new(),
@@ -320,9 +323,9 @@ impl<'p> Codegen<'p> {
     pub fn load_constants(&mut self, first: usize) -> Result<()> {
         let mut next = first;
         while next < self.constants.len() {
-            let Constant { expr, reg, .. } = self.constants[next].clone();
+            let Constant { expr, size, reg } = self.constants[next].clone();
             next += 1;
-            self.expr_compute(&expr, reg)?;
+            self.compute_constant(&expr, size, reg)?;
         }
         Ok(())
     }

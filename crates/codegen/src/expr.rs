@@ -94,7 +94,7 @@ impl Codegen<'_> {
             Expr::Collate(inner, _) | Expr::Plus(inner) => return self.expr(inner),
             _ => {}
         }
-        if hoistable(e) {
+        if !self.inline && hoistable(e) {
             return Ok(Val { reg: self.constant(e), temp: false });
         }
         let reg = self.b.temp();
@@ -107,6 +107,14 @@ impl Codegen<'_> {
         if v.temp {
             self.b.free_temp(v.reg);
         }
+    }
+
+    /// Has the prologue compute a constant in its register: a large one as a whole, without registers for its parts.
+    pub fn compute_constant(&mut self, e: &Expr, size: usize, reg: i32) -> Result<()> {
+        let before = std::mem::replace(&mut self.inline, size > MOST_PARTS);
+        let done = self.expr_compute(e, reg);
+        self.inline = before;
+        done
     }
 
     /// The register that holds a constant during the whole run.
@@ -123,17 +131,21 @@ impl Codegen<'_> {
     /// Has the prologue compute a constant into a register that nothing else writes to.
     fn constant_in(&mut self, e: &Expr, reg: i32) {
         // Parts come before the whole: the prologue computes in this order.
-        if matches!(e, Expr::Neg(_)) {
+        let size = e.size();
+        let negates = |e: &Expr| matches!(e, Expr::Neg(_));
+        if negates(e) || size > MOST_PARTS && e.any(&mut |part| negates(part)) {
             self.constant(&Expr::int(0));
         }
-        e.children(&mut |part| {
-            let mut part = part;
-            while let Expr::Collate(inner, _) | Expr::Plus(inner) = part {
-                part = inner;
-            }
-            self.constant(part);
-        });
-        self.constants.push(Constant { expr: e.clone(), size: e.size(), reg });
+        if size <= MOST_PARTS {
+            e.children(&mut |part| {
+                let mut part = part;
+                while let Expr::Collate(inner, _) | Expr::Plus(inner) = part {
+                    part = inner;
+                }
+                self.constant(part);
+            });
+        }
+        self.constants.push(Constant { expr: e.clone(), size, reg });
     }
 
     /// Computes `e` into a register of one's own, which may be changed.
@@ -171,7 +183,8 @@ impl Codegen<'_> {
         if let Expr::Plus(inner) | Expr::Collate(inner, _) = e {
             return self.expr_to(inner, target);
         }
-        if hoistable(e) && !matches!(e, Expr::Const(_) | Expr::Param(_) | Expr::TriggerColumn(..)) {
+        let leaf = matches!(e, Expr::Const(_) | Expr::Param(_) | Expr::TriggerColumn(..));
+        if !leaf && !self.inline && hoistable(e) {
             let reg = self.constant(e);
             self.copy(reg, target);
             return Ok(());
@@ -775,6 +788,10 @@ fn absent(t: &Table, column: usize) -> P4 {
 fn is_virtual_generated(c: &Column) -> bool {
     !c.is_stored()
 }
+
+/// Of as many expressions a constant may consist whose parts are constants of their own: each of these is compared with others and copied,
+/// with all that is below it.
+const MOST_PARTS: usize = 32;
 
 /// Whether the expression is a constant that the prologue may compute: it cannot fail and costs little.
 fn hoistable(e: &Expr) -> bool {

@@ -1,7 +1,7 @@
 //! The catalog's life: read at first need, read again when the file says that it has changed.
 
 use crate::connection::Inner;
-use iolite_base::{Code, Encoding, Error, Result};
+use iolite_base::{Code, Encoding, Error, Result, raw_text};
 use iolite_btree::{Btree, TreeKind};
 use iolite_catalog::{Schema, SchemaRow};
 use iolite_value::{Value, record};
@@ -109,7 +109,7 @@ impl Inner {
         }
         let enc = schema.encoding;
         let (pages, trusting) = (bt.page_count(), self.settings.writable_schema());
-        for_schema_rows(bt, enc, &mut |row| match schema.add_row(&row, pages, trusting) {
+        for_schema_rows(bt, enc, None, &mut |row| match schema.add_row(&row, pages, trusting) {
             // Who may write to the schema can mend it: what makes sense is there.
             Err(e) if trusting && e.code() == Code::Corrupt => Ok(()),
             added => added,
@@ -132,32 +132,23 @@ impl Inner {
         let Some(table) = table else {
             return self.load_schema(db);
         };
-        let mut rc = self.catalog.borrow().schemas[db].clone();
-        let schema = Rc::make_mut(&mut rc);
-        schema.format = bt.meta(2)?;
-        let (pages, trusting) = (bt.page_count(), self.settings.writable_schema());
-        for_schema_rows(&bt, self.encoding(), &mut |row| {
-            let (kind, name) =
-                (row.kind.as_deref().unwrap_or_default(), row.name.as_deref().unwrap_or_default());
-            if !row.table.as_ref().is_some_and(|t| t.eq_ignore_ascii_case(table)) {
-                return Ok(());
-            }
-            let is = |k: &str| kind.eq_ignore_ascii_case(k);
-            let known = if is("table") || is("view") {
-                schema.table(name).is_some_and(|t| t.root.get() != 1)
-            } else if is("index") {
-                schema.index(name).is_some_and(|i| i.root.get() != 0)
-            } else {
-                schema.trigger(name).is_some()
-            };
-            if known {
-                return Ok(());
-            }
-            schema.add_row(&row, pages, trusting)
+        let (format, pages, trusting) = (bt.meta(2)?, bt.page_count(), self.settings.writable_schema());
+        let mut rows = Vec::new();
+        for_schema_rows(&bt, self.encoding(), Some(table), &mut |row| {
+            rows.push(row.into_owned());
+            Ok(())
         })?;
-        Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
-        self.renew_generation(db);
-        Ok(())
+        let mut taken = Ok(());
+        self.edit_schema(db, |schema| {
+            schema.format = format;
+            let new = rows.iter().filter(|row| !knows(schema, row)).collect::<Vec<_>>();
+            taken = new.into_iter().try_for_each(|row| schema.add_row(row, pages, trusting));
+        });
+        if taken.is_err() {
+            // What of it was taken is not what the statement leaves.
+            self.forget_schema(db);
+        }
+        taken
     }
 
     /// Reads the statistics into the catalog.
@@ -202,7 +193,7 @@ impl Inner {
 /// Takes the rows of `sqlite_stat1` into a schema, if it has this table.
 fn take_stats(bt: &Btree, schema: &mut Schema) -> Result<()> {
     let Some(root) = schema.table("sqlite_stat1").map(|t| t.root.get()) else { return Ok(()) };
-    for_rows(bt, root, schema.encoding, &mut |v| {
+    for_rows(bt, root, schema.encoding, &|_| Ok(true), &mut |v| {
         let text = |i: usize| v.get(i).filter(|x| !x.is_null()).map(Value::text_carried);
         if let (Some(t), Some(stat)) = (text(0), text(2)) {
             schema.add_stat(&t, text(1).as_deref(), &stat);
@@ -211,23 +202,63 @@ fn take_stats(bt: &Btree, schema: &mut Schema) -> Result<()> {
     })
 }
 
-fn for_schema_rows(bt: &Btree, enc: Encoding, f: &mut dyn FnMut(SchemaRow<'_>) -> Result<()>) -> Result<()> {
-    for_rows(bt, 1, enc, &mut |v| {
+/// Whether the object of a row is there.
+fn knows(schema: &Schema, row: &SchemaRow<'_>) -> bool {
+    let name = row.name.as_deref().unwrap_or_default();
+    match row.kind.as_deref().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "table" | "view" => schema.table(name).is_some_and(|t| t.root.get() != 1),
+        "index" => schema.index(name).is_some_and(|i| i.root.get() != 0),
+        _ => schema.trigger(name).is_some(),
+    }
+}
+
+/// Hands the rows of the schema table to `f`, or those of objects of one table.
+fn for_schema_rows(
+    bt: &Btree,
+    enc: Encoding,
+    of: Option<&str>,
+    f: &mut dyn FnMut(SchemaRow<'_>) -> Result<()>,
+) -> Result<()> {
+    let wanted = of.map(raw_text::decode);
+    let is_wanted = |rec: &[u8]| match &wanted {
+        Some(name) if enc == Encoding::Utf8 => is_of_table(rec, name),
+        _ => Ok(true),
+    };
+    for_rows(bt, 1, enc, &is_wanted, &mut |v| {
         let text = |i: usize| v.get(i).filter(|x| !x.is_null()).map(Value::text_carried);
-        f(SchemaRow { kind: text(0), name: text(1), table: text(2), root: text(3), sql: text(4) })
+        let row = SchemaRow { kind: text(0), name: text(1), table: text(2), root: text(3), sql: text(4) };
+        let is = |of: &str| row.table.as_ref().is_some_and(|t| t.eq_ignore_ascii_case(of));
+        if of.is_none_or(is) { f(row) } else { Ok(()) }
     })
 }
 
-fn for_rows(bt: &Btree, root: u32, enc: Encoding, f: &mut dyn FnMut(Vec<Value>) -> Result<()>) -> Result<()> {
+/// Whether a row's third field may be this name: most rows of a large schema need no further look.
+fn is_of_table(rec: &[u8], name: &[u8]) -> Result<bool> {
+    let mut header = record::Header::new(rec)?;
+    header.next(rec)?;
+    header.next(rec)?;
+    Ok(header.next(rec)?.is_none_or(|(_, bytes)| bytes.eq_ignore_ascii_case(name)))
+}
+
+/// Hands the rows of a table to `f`, of which the records are wanted.
+fn for_rows(
+    bt: &Btree,
+    root: u32,
+    enc: Encoding,
+    wanted: &dyn Fn(&[u8]) -> Result<bool>,
+    f: &mut dyn FnMut(Vec<Value>) -> Result<()>,
+) -> Result<()> {
     if bt.page_count() == 0 {
         return Ok(());
     }
     let mut c = bt.cursor(root, TreeKind::Table, false)?;
+    let mut rec = Vec::new();
     let mut more = c.first()?;
     while more {
-        let mut rec = iolite_base::alloc::zeroed(c.payload_len() as usize)?;
-        c.read_payload(0, &mut rec)?;
-        f(record::decode(&rec, enc)?)?;
+        c.read_entry(&mut rec)?;
+        if wanted(&rec)? {
+            f(record::decode(&rec, enc)?)?;
+        }
         more = c.next()?;
     }
     Ok(())
