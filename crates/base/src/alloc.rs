@@ -7,6 +7,7 @@
 //! locked additions per value were 8 % of a bulk import). What a thread asks about the count is exact for its own
 //! claims; each other thread may hold up to [`CREDIT`] bytes more than it uses, and the highest count may miss as much.
 
+use crate::bytes::zeroed_memory;
 use crate::{Code, Result};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
@@ -203,10 +204,14 @@ pub fn failure_pending() -> bool {
 pub fn zeroed(n: usize) -> Result<Vec<u8>> {
     claim(n)?;
     release(n);
-    let mut v = Vec::new();
-    v.try_reserve_exact(n).map_err(|_| Code::Nomem)?;
-    v.resize(n, 0);
-    Ok(v)
+    zeroed_memory(n)
+}
+
+/// A zeroed vector of `n` words, in the same way. Of a large one the kernel gives the pages as they are written to.
+pub fn zeroed_words(n: usize) -> Result<Vec<u64>> {
+    claim(8 * n)?;
+    release(8 * n);
+    zeroed_memory(n)
 }
 
 /// Room for `more` further elements in `v`, or `SQLITE_NOMEM`.

@@ -571,7 +571,9 @@ impl Cursor {
         })??;
         drop(pager);
         if self.bt.has_ptrmap() {
-            self.bt.put_children_ptrmap(parent.pgno, self.kind)?;
+            // All others are pointed to from where they were.
+            let new = start as u32..(start + dividers.len()) as u32;
+            self.bt.put_cells_ptrmap(parent.pgno, self.kind, new)?;
         }
         Ok(true)
     }

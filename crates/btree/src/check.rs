@@ -79,7 +79,7 @@ impl Btree {
             layout: bt.layout.get(),
             at: Place::Nowhere,
             entries: 0,
-            covered: vec![0; bt.layout.get().usable as usize / 64 + 1],
+            covered: alloc::zeroed_words(bt.layout.get().usable as usize / 64 + 1)?,
         };
         let lock = self.pager()?.lock_page();
         if lock <= pages {

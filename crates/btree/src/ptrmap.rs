@@ -3,6 +3,7 @@
 use crate::btree::Shared;
 use crate::node::*;
 use iolite_base::{Pgno, Result, be};
+use std::ops::Range;
 
 /// A root.
 pub const ROOT: u8 = 1;
@@ -70,10 +71,15 @@ impl Shared {
 
     /// Enters for all children and chains of a node that they are pointed to from `pgno`.
     pub(crate) fn put_children_ptrmap(&self, pgno: Pgno, kind: TreeKind) -> Result<()> {
+        self.put_cells_ptrmap(pgno, kind, 0..u32::MAX)
+    }
+
+    /// The same for those of some of its cells; behind all of them is the right child.
+    pub(crate) fn put_cells_ptrmap(&self, pgno: Pgno, kind: TreeKind, cells: Range<u32>) -> Result<()> {
         let page = self.pager()?.get(pgno)?;
         let layout = self.layout.get();
         let node = Node::new(page, pgno, kind, &layout)?;
-        for i in 0..node.ncell {
+        for i in cells.start..cells.end.min(node.ncell) {
             let cell = Cell::read(&node.page, node.cell_at(i), kind, node.leaf, &layout)?;
             if cell.overflows() {
                 self.put_ptrmap(cell.overflow(&node.page), OVERFLOW_FIRST, pgno)?;
@@ -82,7 +88,7 @@ impl Shared {
                 self.put_ptrmap(node.child(i)?, NODE, pgno)?;
             }
         }
-        if !node.leaf {
+        if !node.leaf && cells.end > node.ncell {
             self.put_ptrmap(node.child(node.ncell)?, NODE, pgno)?;
         }
         Ok(())

@@ -194,9 +194,12 @@ fn literal(v: &Value, escaped: bool) -> Result<Vec<u8>> {
 }
 
 pub(crate) fn hex_digits(out: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for &b in bytes {
-        out.extend_from_slice(&[DIGITS[(b >> 4) as usize], DIGITS[(b & 15) as usize]]);
+    // Both digits of all bytes by arithmetic, of which the compiler makes vectors.
+    let digit = |d: u8| b'0' + d + if d > 9 { 7 } else { 0 };
+    let begin = out.len();
+    out.resize(begin + 2 * bytes.len(), 0);
+    for (pair, b) in out[begin..].as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *pair = [digit(b >> 4), digit(b & 15)];
     }
 }
 

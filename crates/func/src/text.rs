@@ -245,16 +245,21 @@ fn replace(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
         return Ok(Value::Null);
     }
     let to = args[2].text_bytes()?;
-    let mut out = Vec::new();
-    let mut done = 0;
-    for at in memchr::memmem::find_iter(&text, &*from) {
-        if out.len() + at - done + to.len() > limit(ctx) {
+    let (mut out, mut done, most) = (Vec::new(), 0, limit(ctx));
+    let mut put = |at: usize| {
+        if out.len() + at - done + to.len() > most {
             return Err(too_big());
         }
         alloc::reserve(&mut out, at - done + to.len())?;
         out.extend_from_slice(&text[done..at]);
         out.extend_from_slice(&to);
         done = at + from.len();
+        Ok(())
+    };
+    match *from {
+        // Many of them may follow each other.
+        [byte] => text.iter().enumerate().filter(|b| *b.1 == byte).try_for_each(|b| put(b.0))?,
+        _ => memchr::memmem::find_iter(&text, &*from).try_for_each(put)?,
     }
     if done == 0 {
         return Ok(Value::Text(text, 0));

@@ -11,10 +11,7 @@ impl Bloom {
     /// A filter for about `keys` keys.
     pub fn new(keys: usize) -> Result<Bloom> {
         let n = (keys / 4).next_power_of_two().clamp(64, 1 << 17);
-        let mut words = Vec::new();
-        iolite_base::alloc::reserve(&mut words, n)?;
-        words.resize(n, 0);
-        Ok(Bloom { words })
+        Ok(Bloom { words: iolite_base::alloc::zeroed_words(n)? })
     }
 
     fn place(&self, h: u64) -> (usize, u64) {
