@@ -118,6 +118,7 @@ impl Connection {
         interrupt: Arc<AtomicBool>,
         caches: Option<&Caches>,
     ) -> Result<Connection> {
+        iolite_sql::watch_stack(iolite_os::has_stack);
         let t = target(name, flags, &vfs)?;
         let sharing = caches.map(|c| Sharing { caches: c.clone(), member: c.member() });
         let shared = if sharing.is_some() { t.cache_name()? } else { t.shared.clone() };
