@@ -6,13 +6,15 @@
 //! which rows come; they count only if it takes over all other conditions, too. What it does not take over is tested by the
 //! engine, as with any other table.
 //!
+//! Of an OR, each arm is offered by itself: what the modules make of them is run one after the other, and rows are taken once.
+//!
 //! The table on the right side of a RIGHT JOIN is read once for its matches and once for the rest: only what it is called
 //! with as a function is offered.
 
 use crate::access::{Accesses, Candidate, OrderKey};
 use crate::bound::*;
 use crate::plan::*;
-use crate::terms::{Mask, Op, Positions, Term};
+use crate::terms::{self, Mask, Op, Positions, Term};
 use iolite_base::{Code, Error, Result};
 use iolite_catalog::Table;
 use iolite_ext::{Constraint, ConstraintOp, IndexInfo, OrderTerm as Sorted, OrderUse, VirtualTable};
@@ -91,6 +93,59 @@ fn plain(value: &Expr) -> EqTerm {
 
 impl Accesses<'_> {
     pub(crate) fn virtual_table(
+        &self,
+        i: usize,
+        (table, vtab): (&Table, &Rc<dyn VirtualTable>),
+        out: &mut Vec<Candidate>,
+    ) -> Result<()> {
+        self.whole_conditions(i, (table, vtab), out)?;
+        self.arms_of_conditions(i, (table, vtab), out)
+    }
+
+    /// A plan for each OR: its arms one after the other. The module's rowids tell which rows were there before.
+    fn arms_of_conditions(
+        &self,
+        i: usize,
+        (table, vtab): (&Table, &Rc<dyn VirtualTable>),
+        out: &mut Vec<Candidate>,
+    ) -> Result<()> {
+        if !table.has_rowid() || self.sources[i].join.right {
+            return Ok(());
+        }
+        for (n, t) in self.terms.iter().enumerate() {
+            if t.derived || t.mask & 1 << i == 0 || !self.applies(t, i) {
+                continue;
+            }
+            let Some(arms) = terms::arms(&t.expr, t.on, &Positions(self.sources)) else { continue };
+            let mut branches = Vec::with_capacity(arms.len());
+            let (mut needs, mut cost, mut rows) = (t.mask & !(1 << i), 0.0, 0.0);
+            for arm in &arms {
+                let alone = Accesses { terms: arm, asked: None, limits: None, ..*self };
+                let mut plans = Vec::new();
+                alone.whole_conditions(i, (table, vtab), &mut plans)?;
+                let Some(best) = plans.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost)) else { break };
+                needs |= best.needs;
+                cost += best.cost;
+                rows += best.rows;
+                let tested = arm.iter().enumerate().filter(|(k, t)| !t.derived && !best.used.contains(*k));
+                let filter = tested.map(|(_, t)| t.expr.clone()).collect();
+                branches.push(OrBranch { access: best.access, filter });
+            }
+            if branches.len() < arms.len() {
+                continue;
+            }
+            // As much more as SQLite takes for taking rows once.
+            let mut c = self.scan(i, rows, cost * 1.07);
+            c.needs = needs;
+            c.access = Access::Or(branches);
+            c.used = NumberSet::one(n);
+            out.push(c);
+        }
+        Ok(())
+    }
+
+    /// The plans that modules make of conditions as they stand.
+    fn whole_conditions(
         &self,
         i: usize,
         (table, vtab): (&Table, &Rc<dyn VirtualTable>),
