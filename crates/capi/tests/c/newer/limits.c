@@ -39,7 +39,20 @@ static void texts(void) {
   sqlite3_free(sqlite3_str_finish(s));
 }
 
+/* A table never gets more columns than may be read of it. */
+static void columns(void) {
+  sqlite3 *db = db_open(":memory:");
+  run(db, "create table t(a, b, c)");
+  sqlite3_limit(db, SQLITE_LIMIT_COLUMN, 6);
+  run(db, "alter table t add d; alter table t add e; alter table t add f as (a)");
+  run(db, "alter table t add g");
+  run(db, "alter table t add a");
+  run(db, "alter table t drop c; alter table t add g; select count(*) from pragma_table_xinfo('t')");
+  sqlite3_close(db);
+}
+
 int main(void) {
+  columns();
   nesting();
   elsewhere();
   texts();
