@@ -130,7 +130,8 @@ impl Job {
     }
 
     fn check_default(&self, c: &Connection, def: &ast::ColumnDef) -> Result<()> {
-        let default = def.constraints.iter().find_map(|k| match &k.kind {
+        // The last one counts.
+        let default = def.constraints.iter().rev().find_map(|k| match &k.kind {
             ColumnConstraintKind::Default(e, _) => Some(e),
             _ => None,
         });
