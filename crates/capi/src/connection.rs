@@ -33,6 +33,8 @@ pub struct Db {
     /// What the program's allocator holds for it.
     pub(crate) held: RefCell<Option<crate::memory::Held>>,
     error: Last,
+    /// The significant digits of reals as texts; 0 before somebody says.
+    pub(crate) digits: Cell<c_int>,
     /// Codes are told in full.
     pub(crate) extended: Cell<bool>,
     /// Statements not yet finalized.
@@ -180,6 +182,7 @@ impl Db {
         self.error.system.set(0);
         self.filename.borrow_mut().clear();
         self.extended.set(false);
+        self.digits.set(0);
         self.broken.set(false);
         self.others.set(0);
         self.blobs.set(0);

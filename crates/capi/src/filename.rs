@@ -130,8 +130,9 @@ unsafe fn parts(name: *const c_char) -> (Vec<(*const c_char, *const c_char)>, *c
     (out, p.add(1))
 }
 
+/// Those of the database to which a name, also that of a journal or log, belongs.
 unsafe fn parameters(name: *const c_char) -> Vec<(*const c_char, *const c_char)> {
-    parts(name).0
+    parts(sqlite3_filename_database(name)).0
 }
 
 #[unsafe(no_mangle)]

@@ -121,6 +121,7 @@ impl Vfs for Foreign {
         const CREATE: c_int = 4;
         const DELETE_ON_CLOSE: c_int = 8;
         const EXCLUSIVE: c_int = 0x10;
+        const URI: c_int = 0x40;
         const NOFOLLOW: c_int = 0x0100_0000;
         let open = self.vfs().open.ok_or(Code::Cantopen)?;
         let mut how = kind_flag(flags.kind);
@@ -129,6 +130,8 @@ impl Vfs for Foreign {
             (flags.create && !flags.read_only, CREATE),
             (flags.exclusive, EXCLUSIVE),
             (flags.nofollow, NOFOLLOW),
+            // Parameters stand behind the name.
+            (flags.kind == FileKind::MainDb && !self.parameters.is_empty(), URI),
             (path.is_none(), DELETE_ON_CLOSE | EXCLUSIVE | CREATE),
         ] {
             how |= if on { flag } else { 0 };

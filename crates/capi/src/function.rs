@@ -21,8 +21,12 @@ type Final = unsafe extern "C" fn(*mut CContext);
 pub struct CContext {
     pub(crate) db: *mut Db,
     user: *mut c_void,
-    result: RefCell<Result<Value, Error>>,
-    failed: Cell<bool>,
+    /// The result, or what is said of a failure.
+    result: RefCell<Value>,
+    /// The code of a failure; what is given as result afterwards does not undo it, but a code that is none does.
+    failure: Cell<c_int>,
+    /// Memory was short, which nothing undoes.
+    short: Cell<bool>,
     /// A result was given.
     answered: Cell<bool>,
     /// It is for a column of a virtual table that an UPDATE leaves as it is.
@@ -38,8 +42,9 @@ impl CContext {
         CContext {
             db,
             user: null_mut(),
-            result: RefCell::new(Ok(Value::Null)),
-            failed: Cell::new(false),
+            result: RefCell::new(Value::Null),
+            failure: Cell::new(OK),
+            short: Cell::new(false),
             answered: Cell::new(false),
             unchanged,
             memory: null_mut(),
@@ -59,7 +64,31 @@ impl CContext {
 
     /// The result; none was given.
     pub(crate) fn answer(self) -> Option<Result<Value, Error>> {
-        self.answered.get().then(|| self.result.into_inner())
+        self.answered.get().then(|| self.outcome())
+    }
+
+    /// The result, NULL if none was given, or the failure.
+    fn outcome(self) -> Result<Value, Error> {
+        let v = self.result.into_inner();
+        if self.short.get() {
+            return Err(Code::Nomem.into());
+        }
+        match self.failure.get() {
+            OK => Ok(v),
+            code => {
+                let text = v.text_bytes().map(|t| t.to_vec()).unwrap_or_default();
+                let text = text.split(|b| *b == 0).next().unwrap_or_default();
+                Err(Error::numbered(code as u32, Some(String::from_utf8_lossy(text).into_owned())))
+            }
+        }
+    }
+
+    fn fail(&self, code: c_int, message: &str) {
+        self.answered.set(true);
+        self.failure.set(code);
+        let text = Value::text(message.as_bytes()).unwrap_or_default();
+        let old = self.result.replace(text);
+        crate::guard((), || drop(old));
     }
 }
 
@@ -129,8 +158,9 @@ impl Callbacks {
         CContext {
             db: self.db,
             user: self.user,
-            result: RefCell::new(Ok(Value::Null)),
-            failed: Cell::new(false),
+            result: RefCell::new(Value::Null),
+            failure: Cell::new(OK),
+            short: Cell::new(false),
             answered: Cell::new(false),
             unchanged: false,
             memory,
@@ -161,7 +191,7 @@ impl Scalar for CScalar {
         let bound = ctx.aux.bound_args;
         let mut cx = self.0.context(null_mut(), ctx.aux);
         self.0.invoke(f, args, bound, &mut cx);
-        cx.result.into_inner()
+        cx.outcome()
     }
 }
 
@@ -175,14 +205,14 @@ impl CAggregate {
     fn run(&mut self, f: Call, args: &[Value]) -> iolite::Result<()> {
         let mut cx = self.code.context(&mut self.memory, null_mut());
         self.code.invoke(f, args, 0, &mut cx);
-        if cx.failed.get() { cx.result.into_inner().map(|_| ()) } else { Ok(()) }
+        cx.outcome().map(|_| ())
     }
 
     fn ask(&mut self, f: Final) -> iolite::Result<Value> {
         let mut cx = self.code.context(&mut self.memory, null_mut());
         // SAFETY: as in `invoke`.
         unsafe { f(&mut cx) };
-        cx.result.into_inner()
+        cx.outcome()
     }
 }
 
@@ -465,11 +495,19 @@ pub unsafe extern "C" fn sqlite3_set_auxdata(
 
 unsafe fn result(cx: *mut CContext, make: impl FnOnce() -> iolite::Result<Value>) {
     let Some(c) = cx.as_ref() else { return };
-    let v = crate::guard(Err(Code::Internal.into()), make);
-    c.failed.set(v.is_err());
-    c.answered.set(true);
-    let old = c.result.replace(v);
-    crate::guard((), || drop(old));
+    match crate::guard(Err(Code::Internal.into()), make) {
+        Ok(v) => {
+            c.answered.set(true);
+            let old = c.result.replace(v);
+            crate::guard((), || drop(old));
+        }
+        Err(e) => fail(c, &e),
+    }
+}
+
+fn fail(c: &CContext, e: &Error) {
+    c.short.set(c.short.get() || e.code() == Code::Nomem);
+    c.fail(e.code().number() as c_int, e.message());
 }
 
 #[unsafe(no_mangle)]
@@ -625,7 +663,7 @@ pub unsafe extern "C" fn sqlite3_result_pointer(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_subtype(cx: *mut CContext, subtype: c_uint) {
     if let Some(c) = cx.as_ref()
-        && let Ok(Value::Text(_, s) | Value::Blob(_, s)) = &mut *c.result.borrow_mut()
+        && let Value::Text(_, s) | Value::Blob(_, s) = &mut *c.result.borrow_mut()
     {
         *s = subtype as u8;
     }
@@ -644,16 +682,12 @@ pub unsafe extern "C" fn sqlite3_result_error16(cx: *mut CContext, p: *const c_v
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_result_error_code(cx: *mut CContext, code: c_int) {
     let Some(c) = cx.as_ref() else { return };
-    if code <= crate::OK {
-        return;
+    if c.result.borrow().is_null() {
+        // Nothing was said yet.
+        c.fail(code, crate::connection::code_text(code));
     }
-    // A message given before stays.
-    result(cx, || {
-        Err(match &*c.result.borrow() {
-            Err(e) => Error::numbered(code as u32, Some(e.message().into())),
-            Ok(_) => Error::numbered(code as u32, None),
-        })
-    });
+    c.answered.set(true);
+    c.failure.set(code.max(OK));
 }
 
 #[unsafe(no_mangle)]

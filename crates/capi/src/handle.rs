@@ -13,9 +13,10 @@
 use crate::connection::Db;
 use crate::mutex::Guard;
 use crate::{INTERNAL, MISUSE};
+use iolite_value::num;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// A connection that is open, or that failed to open and holds the reason.
@@ -117,10 +118,28 @@ pub(crate) unsafe fn within<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) 
             if !d.state.is_alive() {
                 return bad;
             }
+            let _digits = digits_of(d);
             contained(d, bad, || f(d))
         }
         _ => bad,
     }
+}
+
+/// Some connection has other digits of reals than usual, or had.
+static DIGITS: AtomicBool = AtomicBool::new(false);
+
+/// Sets how many digits reals have as texts in what is done with a connection.
+pub(crate) fn set_digits(d: &Db, digits: i32) {
+    d.digits.set(digits);
+    DIGITS.store(true, Ordering::Relaxed);
+}
+
+/// For as long as something is done with a connection.
+fn digits_of(d: &Db) -> Option<num::Shown> {
+    DIGITS.load(Ordering::Relaxed).then(|| {
+        // A connection that was not told otherwise has 0.
+        num::Shown::digits(if d.digits.get() == 0 { num::USUAL_DIGITS } else { d.digits.get() })
+    })
 }
 
 fn contained<T: Answer>(d: &Db, bad: T, f: impl FnOnce() -> T) -> T {

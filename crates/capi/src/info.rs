@@ -196,11 +196,14 @@ pub unsafe extern "C" fn sqlite3_db_config(
             _ => None,
         };
         if op == 1023 {
-            // The digits of reals, which do not change.
-            if let Some(out) = out.as_mut() {
-                *out = 17;
+            let now = d.run(|c| Ok(c.real_digits(value)));
+            if let Ok(digits) = now {
+                crate::handle::set_digits(d, digits);
+                if let Some(out) = out.as_mut() {
+                    *out = digits;
+                }
             }
-            return OK;
+            return d.answer(now);
         }
         let now = d.run(|c| {
             if op == 1005 {

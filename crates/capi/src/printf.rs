@@ -357,8 +357,8 @@ pub unsafe extern "C" fn sqlite3_str_reset(s: *mut Str) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_str_truncate(s: *mut Str, n: c_int) {
-    if let Some(s) = s.as_mut() {
-        s.text.truncate(n.max(0) as usize);
+    if let (Some(s), Ok(n)) = (s.as_mut(), usize::try_from(n)) {
+        s.text.truncate(n);
     }
 }
 

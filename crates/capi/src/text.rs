@@ -97,7 +97,8 @@ pub unsafe extern "C" fn sqlite3_strlike(pattern: *const c_char, s: *const c_cha
     if pattern.is_null() || s.is_null() {
         return (pattern.cast::<u8>() != s.cast::<u8>()) as c_int;
     }
-    let escape = (escape != 0).then_some(escape);
+    // A `%` stays what it is.
+    let escape = (escape != 0 && escape != '%' as u32).then_some(escape);
     let found = iolite_func::like::matches(
         Kind::Like,
         CStr::from_ptr(pattern).to_bytes(),

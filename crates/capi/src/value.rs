@@ -192,20 +192,28 @@ getters! {
     sqlite3_value_bytes16(v, b) -> c_int, 0 => b.bytes16(v);
     sqlite3_value_subtype(v, b) -> c_uint, 0 => v.subtype() as c_uint;
     sqlite3_value_encoding(v, b) -> c_int, 1 => 1;
-    sqlite3_value_numeric_type(v, b) -> c_int, 5 => match v {
-        Value::Text(t, _) => numeric(t).unwrap_or(3),
-        _ => kind(v),
-    };
 }
 
-/// The class of a text that is a number from end to end.
-fn numeric(t: &[u8]) -> Option<c_int> {
+/// The number that a text is from end to end.
+fn numeric(v: &Value) -> Option<Value> {
+    let Value::Text(t, _) = v else { return None };
     let s = std::str::from_utf8(t).ok()?.trim();
-    if s.parse::<i64>().is_ok() {
-        return Some(1);
+    if let Ok(n) = s.parse::<i64>() {
+        return Some(Value::Int(n));
     }
     let digits = s.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
-    (digits && s.parse::<f64>().is_ok()).then_some(2)
+    (digits && s.parse::<f64>().is_ok()).then(|| Value::real(v.to_real()))
+}
+
+/// A text that is a number becomes that number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_value_numeric_type(p: *mut CValue) -> c_int {
+    let Some(c) = p.as_mut() else { return 5 };
+    if let Some(n) = numeric(&c.value) {
+        c.value = n;
+        c.buffers.get_mut().clear();
+    }
+    kind(&c.value)
 }
 
 #[unsafe(no_mangle)]

@@ -434,7 +434,7 @@ impl Codegen<'_> {
 
     /// Several accesses to one table: each finds rows, a row found before is skipped, the body is a subroutine.
     fn or_access(&mut self, branches: &[OrBranch], l: &Level, p: &Prepared, o: &mut Open) -> Result<()> {
-        let SourceKind::Table { db, table } = &l.source.kind else {
+        let (SourceKind::Table { table, .. } | SourceKind::Virtual { table, .. }) = &l.source.kind else {
             return Err(internal("OR access on no table"));
         };
         let cursor = p.table_cursor.ok_or_else(|| internal("no table cursor"))?;
@@ -452,7 +452,7 @@ impl Codegen<'_> {
                 matches!(&br.access, Access::Index(a) if own.is_some_and(|o| Rc::ptr_eq(&o, &a.index)));
             if of_table {
                 sp.index_cursor = Some(cursor);
-            } else if let Access::Index(a) = &br.access {
+            } else if let (Access::Index(a), SourceKind::Table { db, .. }) = (&br.access, &l.source.kind) {
                 let c = self.b.cursor();
                 let root = a.index.root.get() as i32;
                 self.b.emit4(Opcode::ReopenIdx, c, root, *db as i32, P4::KeyInfo(a.key.clone()));
@@ -464,12 +464,15 @@ impl Codegen<'_> {
                 self.b.emit(Opcode::FinishSeek, cursor, 0, 0);
             }
             // The body reads the table's own cursor.
-            let place = Place::of_source(cursor, &l.source, table);
+            let (place, number) = match &l.source.kind {
+                SourceKind::Virtual { .. } => (Place::Virtual { cursor }, Opcode::VRowid),
+                _ => (Place::of_source(cursor, &l.source, table), Opcode::Rowid),
+            };
             self.places.insert(l.source.id, place);
             self.jump_unless_all(&br.filter, sub.next)?;
             match &seen {
                 Seen::Rowids { set, rowid } => {
-                    self.b.emit(Opcode::Rowid, cursor, *rowid, 0);
+                    self.b.emit(number, cursor, *rowid, 0);
                     self.b.jump4(Opcode::RowSetTest, *set, sub.next, *rowid, P4::Int(k as i64));
                 }
                 Seen::Keys { set, fields, first } => {

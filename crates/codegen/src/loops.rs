@@ -432,14 +432,11 @@ impl Codegen<'_> {
                 self.places.insert(id, place);
                 Prepared::default()
             }
-            SourceKind::Virtual { .. } => {
+            SourceKind::Virtual { vtab, .. } => {
                 let cursor = self.b.cursor();
-                let Access::Virtual { vtab, .. } = &l.access else {
-                    return Err(internal("a virtual table with another access"));
-                };
                 self.opens_virtual = true;
-                self.holds_tables |= !vtab.0.holds_nothing();
-                self.b.emit4(Opcode::VOpen, cursor, 0, 0, P4::VirtualTable(vtab.0.clone()));
+                self.holds_tables |= !vtab.holds_nothing();
+                self.b.emit4(Opcode::VOpen, cursor, 0, 0, P4::VirtualTable(vtab.clone()));
                 self.places.insert(id, Place::Virtual { cursor });
                 Prepared { table_cursor: Some(cursor), ..Prepared::default() }
             }

@@ -46,7 +46,11 @@ impl Connection {
             known = found();
         }
         let missing = || Error::sql(format!("no such table column: {table}.{}", column.unwrap_or_default()));
-        let Some((_, t)) = known.filter(|(_, t)| !t.is_view()) else { return Err(missing()) };
+        let Some((db, mut t)) = known.filter(|(_, t)| !t.is_view()) else { return Err(missing()) };
+        if t.is_virtual() {
+            // Its module declares the columns.
+            t = inner.connect_virtual(db, &t)?.table.clone();
+        }
         let at = match column {
             None => None,
             Some(c) => match t.columns.iter().position(|x| same_name(&x.name, c)) {

@@ -132,7 +132,8 @@ impl Inner {
         Ok(())
     }
 
-    fn connect_virtual(&self, db: usize, table: &Rc<Table>) -> Result<Rc<Connected>> {
+    /// The code of a table of the catalog.
+    pub(crate) fn connect_virtual(&self, db: usize, table: &Rc<Table>) -> Result<Rc<Connected>> {
         if let Some(c) = self.vtabs.find(|d| matches!(d, Definition::Table(t) if Rc::ptr_eq(t, table))) {
             return Ok(c);
         }

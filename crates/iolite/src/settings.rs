@@ -138,6 +138,8 @@ settings! {
         no_checkpoint_on_close: bool = false, "Closing the last connection leaves the log as it is.", switch NoCheckpointOnClose;
         query_only: bool = false, "Databases are not written to.", pragma "query_only";
         read_uncommitted: bool = false, "Reads take no table locks in a shared cache.", pragma "read_uncommitted";
+        #[cfg_attr(not(feature = "columnar"), allow(dead_code))]
+        real_digits: i32 = iolite_value::num::USUAL_DIGITS, "Significant digits of reals as texts. Who steps a statement sets them for its thread.";
         recursive_triggers: bool = false, "Triggers may fire themselves.", pragma "recursive_triggers";
         reset_database: bool = false, "VACUUM leaves an empty database.", switch ResetDatabase;
         reverse_unordered: bool = false, "SELECT without ORDER BY goes backward.", pragma "reverse_unordered_selects", switch ReverseUnordered;

@@ -31,6 +31,7 @@ pub mod print;
 mod rewrite;
 mod show;
 pub mod statement;
+mod subtypes;
 pub mod terms;
 mod triggers;
 mod values;

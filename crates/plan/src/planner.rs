@@ -382,6 +382,9 @@ impl<'a> Planner<'a> {
         swap(&mut plan.aggs, &mut core.aggs);
         swap(&mut plan.having, &mut core.having);
         swap(&mut plan.result, &mut core.result);
+        if plan.grouping == Grouping::Hash {
+            crate::subtypes::strip_grouped(plan);
+        }
         if !self.flat {
             let of_aggs = plan
                 .aggs

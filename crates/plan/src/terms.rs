@@ -382,27 +382,31 @@ fn disjuncts<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
     }
 }
 
-/// The arms of a disjunction, each a conjunction of terms, if every arm has a term with a form.
-fn or_arms(e: &Expr, on: Option<usize>, pos: &Positions<'_>) -> Option<Vec<Vec<Term>>> {
+/// The arms of a disjunction, each a conjunction of terms.
+pub(crate) fn arms(e: &Expr, on: Option<usize>, pos: &Positions<'_>) -> Option<Vec<Vec<Term>>> {
     let Expr::Or(..) = e else { return None };
     let mut arms = Vec::new();
     disjuncts(e, &mut arms);
-    let mut out = Vec::new();
-    for a in arms {
-        let mut list = Vec::new();
+    let terms = |a: &Expr| {
+        let (mut list, mut terms) = (Vec::new(), Vec::new());
         a.clone().conjuncts(&mut list);
-        let mut terms = Vec::new();
-        for c in list {
-            add(c, on, pos, &mut terms);
-        }
+        list.into_iter().for_each(|c| add(c, on, pos, &mut terms));
+        terms
+    };
+    Some(arms.into_iter().map(terms).collect())
+}
+
+/// The arms of a disjunction, if every arm has a term with a form.
+fn or_arms(e: &Expr, on: Option<usize>, pos: &Positions<'_>) -> Option<Vec<Vec<Term>>> {
+    let mut arms = arms(e, on, pos)?;
+    for terms in &mut arms {
         // What leaves out NULLs alone leaves nearly all.
         terms.iter_mut().for_each(|t| t.forms.retain(|f| !matches!(f.op, Op::NotNull)));
         if !terms.iter().any(|t| !t.forms.is_empty()) {
             return None;
         }
-        out.push(terms);
     }
-    Some(out)
+    Some(arms)
 }
 
 /// `column LIKE 'abc%'` lies between `'ABC'` and `'abd'`: usable where the column compares without case (LIKE), or

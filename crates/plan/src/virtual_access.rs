@@ -6,13 +6,15 @@
 //! which rows come; they count only if it takes over all other conditions, too. What it does not take over is tested by the
 //! engine, as with any other table.
 //!
+//! Of an OR, each arm is offered by itself: what the modules make of them is run one after the other, and rows are taken once.
+//!
 //! The table on the right side of a RIGHT JOIN is read once for its matches and once for the rest: only what it is called
 //! with as a function is offered.
 
 use crate::access::{Accesses, Candidate, OrderKey};
 use crate::bound::*;
 use crate::plan::*;
-use crate::terms::{Mask, Op, Positions, Term};
+use crate::terms::{self, Mask, Op, Positions, Term};
 use iolite_base::{Code, Error, Result};
 use iolite_catalog::Table;
 use iolite_ext::{Constraint, ConstraintOp, IndexInfo, OrderTerm as Sorted, OrderUse, VirtualTable};
@@ -97,6 +99,75 @@ impl Accesses<'_> {
         out: &mut Vec<Candidate>,
     ) -> Result<()> {
         let offers = self.offers(i, table, vtab);
+        self.plans_of(i, vtab, offers, out)?;
+        self.arms_of_conditions(i, (table, vtab), out)
+    }
+
+    /// A plan for each OR: its arms one after the other, each with all that is said beside the OR. The module's rowids tell which
+    /// rows were there before.
+    fn arms_of_conditions(
+        &self,
+        i: usize,
+        (table, vtab): (&Table, &Rc<dyn VirtualTable>),
+        out: &mut Vec<Candidate>,
+    ) -> Result<()> {
+        if !table.has_rowid() || self.sources[i].join.right {
+            return Ok(());
+        }
+        for (n, t) in self.terms.iter().enumerate() {
+            if t.derived || t.mask & 1 << i == 0 || !self.applies(t, i) {
+                continue;
+            }
+            let Some(arms) = terms::arms(&t.expr, t.on, &Positions(self.sources)) else { continue };
+            let of_arm = |arm: &[Term]| Accesses { terms: arm, limits: None, ..*self }.offers(i, table, vtab);
+            let offers: Vec<Vec<Offer>> = arms.iter().map(|a| of_arm(a)).collect();
+            if offers.iter().any(Vec::is_empty) {
+                continue;
+            }
+            let beside = || {
+                let all = Accesses { limits: None, ..*self }.offers(i, table, vtab);
+                all.into_iter().filter(|o| o.term != Some(n))
+            };
+            let mut branches = Vec::with_capacity(arms.len());
+            let (mut needs, mut cost, mut rows) = (t.mask & !(1 << i), 0.0, 0.0);
+            // What is said beside it and left to the module by every arm need not be tested.
+            let mut used: Vec<usize> = beside().filter_map(|o| o.term).collect();
+            for (arm, mut offers) in arms.iter().zip(offers) {
+                let shift = |o: Offer| Offer { term: o.term.map(|k| k + arm.len()), ..o };
+                offers.extend(beside().map(shift));
+                let mut plans = Vec::new();
+                self.plans_of(i, vtab, offers, &mut plans)?;
+                let Some(best) = plans.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost)) else { break };
+                needs |= best.needs;
+                cost += best.cost;
+                rows += best.rows;
+                used.retain(|k| best.used.contains(k + arm.len()));
+                let tested = arm.iter().enumerate().filter(|(k, t)| !t.derived && !best.used.contains(*k));
+                let filter = tested.map(|(_, t)| t.expr.clone()).collect();
+                branches.push(OrBranch { access: best.access, filter });
+            }
+            if branches.len() < arms.len() {
+                continue;
+            }
+            // As much more as SQLite takes for taking rows once.
+            let mut c = self.scan(i, rows, cost * 1.07);
+            c.needs = needs;
+            c.access = Access::Or(branches);
+            c.used = NumberSet::one(n);
+            used.into_iter().for_each(|k| c.used.insert(k));
+            out.push(c);
+        }
+        Ok(())
+    }
+
+    /// The plans that a module makes of what it is offered.
+    fn plans_of(
+        &self,
+        i: usize,
+        vtab: &Rc<dyn VirtualTable>,
+        offers: Vec<Offer>,
+        out: &mut Vec<Candidate>,
+    ) -> Result<()> {
         let q = Question { source: i, vtab, offers, order: self.asked_of(i) };
         let all = Usable { needs: Mask::MAX, ins: true, limits: false };
         let mut found = Found::default();

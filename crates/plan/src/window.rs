@@ -3,9 +3,13 @@
 //!
 //! The parts of result and ORDER BY that hold no window function are computed by the input, once for each row, as large
 //! as they are; the rest reads them as columns of a table of its own, the functions' values behind them.
+//! Below such a part, aggregates and columns of virtual tables are read from SQLite's table of its own, which holds no
+//! subtypes; neither do arguments that go through it, those of functions that say nothing of subtypes.
 
 use crate::bound::*;
 use crate::plan::*;
+use crate::subtypes;
+use iolite_ext::FunctionFlags;
 use iolite_value::Collation;
 
 /// Takes the window functions out of a plan whose loops and groups are settled; `order_by` is the query's, `binary` how the
@@ -18,6 +22,7 @@ pub(crate) fn split(
 ) -> CorePlan {
     let id = defs.iter().find_map(|d| d.calls.first()).map_or(0, |c| c.id);
     let table = TableId::MAX - id;
+    let from_modules = subtypes::modules(&plan);
     let mut carried = Carried { table, binary, list: Vec::new() };
     // What the functions themselves read comes first, as it is.
     let windows: Vec<WindowPass> = defs
@@ -30,10 +35,18 @@ pub(crate) fn split(
             calls: d
                 .calls
                 .into_iter()
-                .map(|c| PassCall {
-                    args: c.args.iter().map(|a| carried.slot(a)).collect(),
-                    filter: c.filter.as_ref().map(|f| carried.slot(f)),
-                    call: c,
+                .map(|mut c| {
+                    for a in &mut c.args {
+                        subtypes::strip(a, &from_modules, true);
+                        if !c.function.flags.has(FunctionFlags::SUBTYPE) {
+                            *a = std::mem::replace(a, Expr::int(0)).as_column();
+                        }
+                    }
+                    PassCall {
+                        args: c.args.iter().map(|a| carried.slot(a)).collect(),
+                        filter: c.filter.as_ref().map(|f| carried.slot(f)),
+                        call: c,
+                    }
                 })
                 .collect(),
         })
@@ -41,6 +54,7 @@ pub(crate) fn split(
     let mut result = std::mem::take(&mut plan.result);
     let shown: Vec<usize> = (0..result.len()).filter(|&k| result[k].changes_by_call()).collect();
     for e in result.iter_mut().chain(order_by.iter_mut().map(|t| &mut t.expr)) {
+        subtypes::strip(e, &from_modules, true);
         carried.take(e);
     }
     let ids: Vec<AggId> = windows.iter().flat_map(|w| w.calls.iter().map(|c| c.call.id)).collect();
@@ -110,7 +124,8 @@ struct Carried<'b> {
 
 impl Carried<'_> {
     fn slot(&mut self, e: &Expr) -> usize {
-        match self.list.iter().position(|x| x.same(e)) {
+        let bare = |x: &Expr| matches!(x, Expr::NoSubtype(_));
+        match self.list.iter().position(|x| x.same(e) && bare(x) == bare(e)) {
             Some(k) => k,
             None => {
                 self.list.push(e.clone());

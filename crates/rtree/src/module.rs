@@ -64,7 +64,9 @@ fn columns(kind: CoordKind, args: &[Box<str>]) -> Result<Columns> {
         let name = match a.strip_prefix('+') {
             Some(rest) => {
                 auxiliary += 1;
-                let name = token(rest.trim_start());
+                // The name follows at once: what else there is stands for it, and is none.
+                let blank = rest.starts_with(|c: char| c.is_ascii_whitespace()) || rest.starts_with("/*");
+                let name = if blank { String::new() } else { token(rest) };
                 declaration += &format!(",{name}");
                 name
             }

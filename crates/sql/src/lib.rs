@@ -18,5 +18,5 @@ pub use complete::{complete, first_end};
 pub use lexer::{first_comment, semicolon};
 pub use lifted::{Lifted, lifted};
 pub use normalize::normalized;
-pub use parser::{parse_expr, parse_next, parse_stmt};
+pub use parser::{parse_expr, parse_next, parse_stmt, watch_stack};
 pub use token::{is_keyword, is_reserved, keyword_count, keyword_name};

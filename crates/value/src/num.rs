@@ -9,6 +9,7 @@
 //! may differ from the exact expansion's; SQLite 3.53 does the same, and a file's text forms must agree with it.
 
 use crate::pow10;
+use std::cell::Cell;
 
 /// A number read from text.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -363,8 +364,8 @@ impl Decimal {
 /// Room for [`write_real`].
 pub type RealBuf = [u8; 32];
 
-/// A real as text, as [`real_text`] gives it, in `buf`; `digits` is the number of significant digits, 17 by
-/// default (`SQLITE_DBCONFIG_FP_DIGITS`).
+/// A real as text, as [`real_text`] gives it, in `buf`; `digits` is the number of significant digits, at most 23
+/// (`SQLITE_DBCONFIG_FP_DIGITS`).
 pub fn write_real(r: f64, digits: i32, buf: &mut RealBuf) -> &[u8] {
     let mut out = Out { buf, len: 0 };
     if r < 0.0 {
@@ -419,15 +420,54 @@ impl<'a> Out<'a> {
     }
 }
 
+/// The significant digits of a real as text, where nobody says otherwise.
+pub const USUAL_DIGITS: i32 = 17;
+
+thread_local! {
+    /// As many digits has what this thread makes text of at the moment: values know no connection.
+    static DIGITS: Cell<i32> = const { Cell::new(USUAL_DIGITS) };
+}
+
+/// While it lives, reals become texts of as many digits as it was made with.
+pub struct Shown(i32);
+
+impl Shown {
+    /// From now on, on this thread.
+    pub fn digits(digits: i32) -> Shown {
+        Shown(DIGITS.replace(digits))
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        DIGITS.set(self.0);
+    }
+}
+
 /// A real as text: `2.5`, `1.0e+20`, `-Inf`.
 pub fn real_text(r: f64) -> String {
     let mut buf = [0; 32];
-    String::from_utf8_lossy(write_real(r, 17, &mut buf)).into_owned()
+    String::from_utf8_lossy(write_real(r, DIGITS.get(), &mut buf)).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_are_for_a_while() {
+        let third = || real_text(1.0 / 3.0);
+        let usual = third();
+        {
+            let _few = Shown::digits(4);
+            let _more = Shown::digits(15);
+            assert_eq!(
+                (third(), real_text(1e300 / 7.0)),
+                ("0.333333333333333".into(), "1.42857142857143e+299".into())
+            );
+        }
+        assert_eq!((&*usual, third()), ("0.33333333333333332", usual.clone()));
+    }
 
     #[test]
     fn prefixes() {

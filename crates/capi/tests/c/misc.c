@@ -17,6 +17,10 @@ static void metadata(void) {
   const char *list[][2] = {{"a", "id"}, {"a", "note"}, {"a", "NOTE"}, {"a", "n"}, {"a", "r"}, {"a", "rowid"}, {"a", 0}, {"b", "id"}, {"b", "note"}, {"b", "oid"},
                            {"p", "rowid"}, {"p", "x"}, {"p", 0}, {"w", "k"}, {"w", "rowid"}, {"v", "id"}, {"v", 0}, {"none", "x"}, {"none", 0}, {"a", "none"}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) meta(db, list[i][0], list[i][1]);
+  /* Columns that a module declares. */
+  run(db, "create virtual table f using fts5(q, r); create virtual table b using rtree(id, low, high, +note text)");
+  const char *virtual[][2] = {{"f", "q"}, {"f", "R"}, {"f", "rowid"}, {"f", 0}, {"f", "none"}, {"b", "id"}, {"b", "low"}, {"b", "none"}};
+  for (unsigned i = 0; i < sizeof virtual / sizeof *virtual; i++) meta(db, virtual[i][0], virtual[i][1]);
   sqlite3_close(db);
 }
 

@@ -101,10 +101,12 @@ static int v_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, 
   s->real = (sqlite3_file *)&s[1];
   if (flags & SQLITE_OPEN_MAIN_DB) {
     const char *t = sqlite3_uri_parameter(name, "tag");
-    snprintf(parameter, sizeof parameter, "%s %lld %d", t ? t : "no tag", sqlite3_uri_int64(name, "n", -1), sqlite3_uri_boolean(name, "b", 0));
+    snprintf(parameter, sizeof parameter, "%s %lld %d %d", t ? t : "no tag", sqlite3_uri_int64(name, "n", -1), sqlite3_uri_boolean(name, "b", 0),
+             t && flags & SQLITE_OPEN_URI);
   }
   if (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) {
-    const char *main_name = sqlite3_filename_database(name), *t = sqlite3_uri_parameter(main_name, "tag");
+    const char *main_name = sqlite3_filename_database(name), *t = sqlite3_uri_parameter(main_name, "tag"), *own = sqlite3_uri_parameter(name, "tag");
+    if (t != own) printf("the journal's parameters are others\n");
     sqlite3_file *db = sqlite3_database_file_object(name);
     const char *same = flags & SQLITE_OPEN_WAL ? sqlite3_filename_wal(main_name) : sqlite3_filename_journal(main_name);
     snprintf(journal, sizeof journal, "%d %s %d %d", flags & SQLITE_OPEN_WAL ? 2 : 1, t ? t : "no tag",

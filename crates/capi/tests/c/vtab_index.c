@@ -231,6 +231,31 @@ int main(void) {
   say(db, "select a from x where a in (1, 2) limit 2");
   lists = sorted = 0;
   take = 1;
+  printf("arms of OR\n");
+  shown = 0;
+  for (int i = 0; i < 4; i++) {
+    omit = i & 1;
+    lists = i >> 1;
+    say(db, "select a from x where a = 1 or b = 'two'");
+    say(db, "select a from x where a in (3, 1) or b = 'two'");
+    say(db, "select a from x where a = 1 or rowid = 20 or b match 'x'");
+    say(db, "select a from x where (a > 1 or b like 't%') and c > 0");
+    say(db, "select a from x where (a = 1 and c < 1) or (a = 3 and c > 1)");
+    say(db, "select a from x where a = 1 or a + 0 = 2");
+    say(db, "select a from x where a = 1 or a = 2 or a = 3");
+    say(db, "select a, p from x, t where a = p or b = q");
+    say(db, "select a, p from t left join x on a = p or b = q");
+    say(db, "select a from x where a = 1 or b = 'two' order by a limit 2");
+    say(db, "select a from x where a is null or b is not null or c <> 1");
+    say(db, "select a from x where a = 1 or (b = 'two' or c = 1.5)");
+    say(db, "select a from x where (a = 1 or b = 'two') and (a = 2 or c = 0.5)");
+    say(db, "select a from x where not (a <> 1 and b <> 'two')");
+    say(db, "select a from x where a between 1 and 2 or b = 'one'");
+    say(db, "select count(*) from x where a = (select max(p) from t) or b = 'two'");
+  }
+  lists = 0;
+  omit = take = 1;
+  shown = 1;
   printf("joins\n");
   shown = 0;
   say(db, "select a, p from t, x where a = p");

@@ -4,7 +4,7 @@ use super::Job;
 use super::definitions::{Quotes, SchemaRow, bind_definition, forgives, schema_rows, single_quotes};
 use super::text::{apply, blanks};
 use crate::connection::Connection;
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Error, Limit, Result};
 use iolite_btree::{InsertAt, TreeKind};
 use iolite_sql::ast::{self, ColumnConstraintKind, Span, Stmt};
 use iolite_sql::lexer::Lexer;
@@ -38,7 +38,12 @@ fn is_read(row: &SchemaRow) -> bool {
 }
 
 impl Job {
-    pub(super) fn check_new_column(&self, def: &ast::ColumnDef) -> Result<()> {
+    pub(super) fn check_new_column(&self, c: &Connection, def: &ast::ColumnDef) -> Result<()> {
+        let most = c.0.limits.borrow().get(Limit::Column) as usize;
+        if self.table.columns.len() >= most {
+            // The name that SQLite has for it at this moment.
+            return Err(Error::sql(format!("too many columns on sqlite_altertab_{}", self.table.name)));
+        }
         if self.table.column(&def.name.text).is_some() {
             return Err(Error::sql(format!("duplicate column name: {}", def.name.text)));
         }
@@ -125,7 +130,8 @@ impl Job {
     }
 
     fn check_default(&self, c: &Connection, def: &ast::ColumnDef) -> Result<()> {
-        let default = def.constraints.iter().find_map(|k| match &k.kind {
+        // The last one counts.
+        let default = def.constraints.iter().rev().find_map(|k| match &k.kind {
             ColumnConstraintKind::Default(e, _) => Some(e),
             _ => None,
         });

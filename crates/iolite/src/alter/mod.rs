@@ -141,7 +141,7 @@ impl Job {
                     )));
                 }
             }
-            AlterAction::AddColumn(def) => self.check_new_column(def)?,
+            AlterAction::AddColumn(def) => self.check_new_column(c, def)?,
             AlterAction::DropNotNull(n) | AlterAction::SetNotNull { column: n, .. } => {
                 if self.table.column(&n.text).is_none() {
                     return Err(Error::sql(format!("no such column: {}", n.text)));

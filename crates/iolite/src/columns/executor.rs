@@ -22,7 +22,8 @@ use std::rc::Rc;
 pub(crate) fn choose(conn: &Connection, plan: &StatementPlan, explained: bool) -> Result<()> {
     let c = &conn.0;
     let mode = c.settings.analytics();
-    if mode == Analytics::Off {
+    // Other threads would not know of other digits.
+    if mode == Analytics::Off || c.settings.real_digits() != iolite_value::num::USUAL_DIGITS {
         return Ok(());
     }
     let force = mode == Analytics::Force;

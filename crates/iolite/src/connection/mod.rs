@@ -51,6 +51,17 @@ impl Connection {
         cell.get()
     }
 
+    /// How many significant digits reals have as texts while [`iolite_value::num::Shown`] says so. Up to 3 leave it as it
+    /// is, and there are 23 at the most.
+    pub fn real_digits(&self, digits: i32) -> i32 {
+        let cell = &self.0.settings.real_digits;
+        let digits = if digits > 3 { digits.min(23) } else { cell.get() };
+        if cell.replace(digits) != digits {
+            self.0.expire_statements();
+        }
+        digits
+    }
+
     /// Opens a database file, creating it if it is missing. An empty name or `:memory:` is a private transient one.
     /// Large queries use all cores (`PRAGMA threads`), as in one that is opened with flags only when asked to.
     pub fn open(name: &str) -> Result<Connection> {
@@ -118,6 +129,7 @@ impl Connection {
         interrupt: Arc<AtomicBool>,
         caches: Option<&Caches>,
     ) -> Result<Connection> {
+        iolite_sql::watch_stack(iolite_os::has_stack);
         let t = target(name, flags, &vfs)?;
         let sharing = caches.map(|c| Sharing { caches: c.clone(), member: c.member() });
         let shared = if sharing.is_some() { t.cache_name()? } else { t.shared.clone() };

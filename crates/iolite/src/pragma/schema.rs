@@ -227,7 +227,8 @@ fn table_list(c: &Call<'_>) -> Result<Rows> {
                 (1, _) => "sqlite_temp_schema".to_string(),
                 _ => t.name.to_string(),
             };
-            if c.value.is_some_and(|n| !n.eq_ignore_ascii_case(&shown)) {
+            // The schema table is asked for by its old name, as it is kept.
+            if c.value.is_some_and(|n| !n.eq_ignore_ascii_case(&t.name)) {
                 continue;
             }
             let kind = if t.is_view() {

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! *Ask*: the counter of deferred foreign keys is at zero, virtual tables write what they have kept back (so before anything is
-//! locked: they may write to trees), the hook agrees. *Lock*: every file that keeps readers out while it is written has EXCLUSIVE, so
-//! nobody has to be waited for afterwards.
+//! locked: they may write to trees). *Lock*: every file that keeps readers out while it is written has EXCLUSIVE, so
+//! nobody has to be waited for afterwards. Then the hook agrees: it does not hear of a commit that has to be tried again.
 //! *Ready*: every journal is synced, every database written and synced, every log's frames written (and synced, where its commits
 //! wait for that) and not published. *Decide*: with two rollback journals or more, the file that lists them is deleted;
 //! with one, that journal ends; with logs alone, there is nothing left that could fail. *Publish*: journals end, headers of logs are
@@ -93,7 +93,7 @@ impl Transaction {
         }
         let writers = Writers::of(c);
         if self.watched.get() && writers.first.is_some() {
-            self.ask_hook()?;
+            self.ask_hook(&writers)?;
         }
         let end_read = self.running.get() <= 1;
         let done = match (&writers.first, writers.others.is_empty()) {
@@ -126,12 +126,11 @@ impl Transaction {
         done
     }
 
-    fn ask_hook(&self) -> Result<()> {
+    fn ask_hook(&self, writers: &Writers) -> Result<()> {
         let hook = self.commit_hook.borrow().clone();
-        match hook {
-            Some(refuses) if refuses() => Err(Code::ConstraintCommithook.into()),
-            _ => Ok(()),
-        }
+        let Some(refuses) = hook else { return Ok(()) };
+        writers.trees().try_for_each(Btree::lock_for_commit)?;
+        if refuses() { Err(Code::ConstraintCommithook.into()) } else { Ok(()) }
     }
 
     fn tell_committed(&self, c: &impl Owner, writers: &Writers) {

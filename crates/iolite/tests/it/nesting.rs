@@ -27,6 +27,22 @@ fn answered_or_refused(c: &Connection, sql: &str) {
 }
 
 #[test]
+fn a_small_stack_is_enough_to_refuse() {
+    let thread = std::thread::Builder::new().stack_size(512 << 10);
+    let done = thread.spawn(|| {
+        let c = Connection::open_in_memory().unwrap();
+        for n in [10, 50, 100, 200, 350, 490, 830] {
+            answered_or_refused(&c, &nested_queries(n));
+            answered_or_refused(&c, &values_in_values(n));
+            answered_or_refused(&c, &format!("SELECT {}1{}", "abs(".repeat(n), ")".repeat(n)));
+            let tables = format!("SELECT * FROM {}(SELECT 1){}", "(SELECT * FROM ".repeat(n), ")".repeat(n));
+            answered_or_refused(&c, &tables);
+        }
+    });
+    done.unwrap().join().expect("no overflow");
+}
+
+#[test]
 fn deep_queries_leave_the_stack_alone() {
     for size in [1 << 20, 2 << 20, 8 << 20] {
         let thread = std::thread::Builder::new().stack_size(size);

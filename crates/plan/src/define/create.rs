@@ -233,7 +233,9 @@ impl Compiler<'_> {
         if self.taken(db, &c.name.name, c.if_not_exists)? {
             return Ok(self.nothing(db));
         }
-        self.stay_at_home(db, "view", name, |w| w.select(&c.select))?;
+        let span = c.name.name.span;
+        let written = &b.text[span.start as usize..span.end as usize];
+        self.stay_at_home(db, "view", written, |w| w.select(&c.select)).map_err(|e| e.at(span.start))?;
         let sql = stored_text("CREATE VIEW", b.text, c.name.name.span.start, text, Tail::Comments);
         Ok(self.add_text(db, "view", name, name, sql))
     }
@@ -261,7 +263,8 @@ impl Compiler<'_> {
         let on = c.table.schema.as_ref().map(|s| &*s.text);
         let table = &*c.table.name.text;
         let db = match &c.name.schema {
-            Some(_) => self.home(c.temp, &c.name)?,
+            Some(_) if c.temp => return Err(Error::sql("temporary trigger may not have qualified name")),
+            Some(_) => self.home(false, &c.name)?,
             None if c.temp => 1,
             // A trigger of a table in temp is there too.
             None => match self.env.catalog.table(on, table) {
@@ -271,7 +274,8 @@ impl Compiler<'_> {
         };
         let own = &self.env.catalog.schemas[db].name;
         if let Some(on) = on.filter(|on| db != 1 && !on.eq_ignore_ascii_case(own)) {
-            return Err(cannot_reference(name, on));
+            let span = c.name.name.span;
+            return Err(cannot_reference(&b.text[span.start as usize..span.end as usize], on).at(span.start));
         }
         // Those in temp may be on tables elsewhere.
         let wanted = if db == 1 { on } else { Some(&**own) };

@@ -155,18 +155,20 @@ pub(super) fn columns_as_text(name: &str, columns: &[OutColumn]) -> String {
             Affinity::Real => " REAL",
             _ => "",
         };
-        // Every keyword is quoted, those too that may stand for names.
-        let quoted =
-            if iolite_sql::is_keyword(&own) { format!("\"{own}\"").into() } else { quote_name(&own) };
-        parts.push(format!("{quoted}{ty}"));
+        parts.push(format!("{}{ty}", quote_in_text(&own)));
         names.push(own);
     }
     // One line, if the names alone are short.
     let length = |n: &str| n.len() + n.matches('"').count() + 2;
     let total: usize = names.iter().map(|n| length(n) + 5).sum::<usize>() + length(name);
     if total < 50 {
-        format!("CREATE TABLE {}({})", quote_name(name), parts.join(","))
+        format!("CREATE TABLE {}({})", quote_in_text(name), parts.join(","))
     } else {
-        format!("CREATE TABLE {}(\n  {}\n)", quote_name(name), parts.join(",\n  "))
+        format!("CREATE TABLE {}(\n  {}\n)", quote_in_text(name), parts.join(",\n  "))
     }
+}
+
+/// A name in a definition that is made: every keyword is quoted, those too that may stand for names.
+fn quote_in_text(name: &str) -> String {
+    if iolite_sql::is_keyword(name) { format!("\"{name}\"") } else { quote_if_needed(name) }
 }

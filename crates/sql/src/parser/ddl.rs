@@ -47,6 +47,10 @@ impl Parser<'_> {
         }
         self.expect(T::RParen)?;
         let (mut without_rowid, mut strict) = (false, false);
+        // A comma may stand before the first option, too.
+        if self.eat(T::Comma) && matches!(self.tok.kind, T::Semi | T::Eof) {
+            return Err(self.unexpected());
+        }
         while !matches!(self.tok.kind, T::Semi | T::Eof) {
             let without = self.eat(T::Without);
             let option = self.name()?;

@@ -2,7 +2,7 @@
 //!
 //! What always holds: one token of lookahead, `tok`, is read but not consumed; `prev` is the end of the last
 //! consumed token. `depth` counts the nesting that SQLite's own parser stack would hold and is checked before
-//! each descent, so that no text can exhaust the thread's stack; `height` is the height of the expression
+//! each descent, as is the thread's stack where the nesting is deep; `height` is the height of the expression
 //! parsed last, as SQLite counts it. Errors carry SQLite's texts and the offending token's offset.
 //! Names are not looked up here; what is checked beyond the grammar is what SQLite's grammar actions check
 //! without a schema.
@@ -19,6 +19,16 @@ use crate::ast::*;
 use crate::lexer::{Lexer, Token, is_space};
 use crate::token::T;
 use iolite_base::{Code, Error, Few, Limit, Limits, Result, SmallStr};
+use std::sync::OnceLock;
+
+static HAS_STACK: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Says how to ask whether the thread's stack is enough to go deeper; stored texts are parsed on whatever thread needs them,
+/// so this holds for the process. Nobody asks before it is said.
+pub fn watch_stack(has: fn() -> bool) {
+    // The first one stays: all say the same.
+    let _ = HAS_STACK.set(has);
+}
 
 /// Parses the first statement in `text`. The second part of the answer is how many bytes were used, the
 /// semicolon included; `None` means that nothing but space, comments and semicolons is left.
@@ -87,6 +97,9 @@ pub(crate) struct Parser<'a> {
     /// An error that counts only if the rest of the statement parses.
     late_error: Option<Error>,
 }
+
+/// The depth that a text may have however low `SQLITE_LIMIT_PARSER_DEPTH` is: the stack with which SQLite's parser starts.
+const LEAST_DEPTH: u32 = 50;
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, limits: &'a Limits) -> Parser<'a> {
@@ -214,7 +227,12 @@ impl<'a> Parser<'a> {
     #[inline]
     fn enter(&mut self, cost: u32) -> Result<()> {
         self.depth += cost;
-        if self.depth > self.depth_limit {
+        if self.depth > LEAST_DEPTH { self.may_go_deeper() } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn may_go_deeper(&self) -> Result<()> {
+        if self.depth > self.depth_limit || HAS_STACK.get().is_some_and(|has| !has()) {
             return Err(Error::sql("Recursion limit"));
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Deep and damaged texts: errors, never a panic or an exhausted stack.
 
-use iolite_base::Limits;
+use iolite_base::{Limit, Limits};
 use iolite_sql::{complete, parse_next, print};
 
 #[test]
@@ -40,6 +40,15 @@ fn deep_nesting_is_an_error() {
         let known = ["Recursion limit", "Expression tree is too large (maximum depth 1000)"];
         assert!(known.contains(&e.message()), "{open}: {e}");
     }
+}
+
+#[test]
+fn a_low_limit_leaves_what_everybody_writes() {
+    let mut limits = Limits::default();
+    limits.set(Limit::ParserDepth, 0);
+    let nested = |n: usize| format!("SELECT * FROM {}t{}", "(SELECT * FROM ".repeat(n), ")".repeat(n));
+    assert!(parse_next(&nested(5), &limits).is_ok());
+    assert_eq!(parse_next(&nested(50), &limits).unwrap_err().message(), "Recursion limit");
 }
 
 #[test]
