@@ -11,7 +11,6 @@ use crate::context::{Codegen, Dest, Place, internal};
 use iolite_base::{Few, Result};
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_catalog::{Index, Table};
-use iolite_ext::IndexInfo;
 use iolite_plan::bound::*;
 use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
@@ -122,8 +121,8 @@ pub(crate) struct Right {
     width: usize,
     /// Where they come from.
     named_by: RowKey,
-    /// How a virtual table is read once more.
-    again: Option<(Box<IndexInfo>, Vec<VirtualArg>)>,
+    /// How a table is read once more: as a loop of its own, or by a module.
+    again: Option<Box<Level>>,
     /// Where the loop itself goes on.
     outer_next: Label,
     /// Its line about rows without a match.
@@ -257,7 +256,7 @@ impl Codegen<'_> {
             }
             let mut rows = Open::plain(self);
             match &right.again {
-                Some((info, args)) => self.virtual_scan(right.table_cursor, info, args, &mut rows)?,
+                Some(l) => self.read_once_more(l, right.table_cursor, &mut rows)?,
                 None => {
                     self.b.jump(Opcode::Rewind, right.table_cursor, rows.exit, 0);
                     let top = self.b.here();
@@ -273,6 +272,29 @@ impl Codegen<'_> {
         }
         self.b.place(loops.end);
         Ok(())
+    }
+
+    /// Begins to read a table once more, with the cursor on its rows.
+    fn read_once_more(&mut self, l: &Level, cursor: i32, rows: &mut Open) -> Result<()> {
+        let index = match &l.access {
+            Access::IndexScan { index, key, .. } => Some((index, key)),
+            Access::Index(a) => Some((&a.index, &a.key)),
+            _ => None,
+        };
+        let index_cursor = match (index, &l.source.kind) {
+            (Some((index, key)), SourceKind::Table { db, table }) if !is_primary(table, index) => {
+                let (c, root) = (self.b.cursor(), index.root.get() as i32);
+                self.b.emit4(Opcode::ReopenIdx, c, root, *db as i32, P4::KeyInfo(key.clone()));
+                c
+            }
+            _ => cursor,
+        };
+        let p = Prepared {
+            table_cursor: Some(cursor),
+            index_cursor: Some(index_cursor),
+            ..Prepared::default()
+        };
+        self.one_access(&l.access, l, &p, rows)
     }
 
     /// Opens the set of rows of a right side that have found a match, anew in each run of the query.
@@ -612,10 +634,11 @@ impl Codegen<'_> {
             let key = self.b.regs(width);
             let record = self.b.temp();
             let seen = self.b.label();
-            let again = match &l.access {
-                Access::Virtual { info, args, .. } => Some((info.clone(), args.clone())),
-                _ => None,
+            let access = match (&l.access, &l.again) {
+                (access @ Access::Virtual { .. }, _) => Some(access),
+                (_, again) => again.as_deref(),
             };
+            let again = access.map(|access| Box::new(Level { access: access.clone(), ..l.clone() }));
             let mut right = Right {
                 table_cursor: cursor,
                 matched: m,

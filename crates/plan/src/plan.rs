@@ -307,6 +307,8 @@ pub struct Level {
     pub query: Option<Box<FromPlan>>,
     /// How its rows are found.
     pub access: Access,
+    /// Of a table on the right side of a RIGHT JOIN: how it is read once more for the rows without a match.
+    pub again: Option<Box<Access>>,
     /// For the right side of an outer join: conditions that make a row a match.
     pub on: Vec<Expr>,
     /// Conditions tested as soon as this level's row is there.

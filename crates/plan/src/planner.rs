@@ -510,6 +510,9 @@ impl<'a> Planner<'a> {
         }
         let path = join_order::search(&core.sources, candidates, wanted.as_ref(), self.runs);
         let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
+        if core.sources.iter().any(|s| s.join.right) {
+            path.again = a.unmatched()?;
+        }
         let grouped = core.aggregate && !core.group_by.is_empty();
         if path.ordered && grouped && group_order(&core.group_by, order_by, &self.binary()).is_some() {
             let w = Wanted { terms: order_by, what: What::Order, part: false, most, constant: &constant };
@@ -635,8 +638,8 @@ impl<'a> Planner<'a> {
             }
         }
         let (source, on) = (std::mem::take(&mut core.sources).into_only(), Vec::new());
-        plan.levels =
-            Few::one(Level { source, query: None, access, on, filter, bloom: Bloom::None, rows: 1.0 });
+        let (query, again, bloom, rows) = (None, None, Bloom::None, 1.0);
+        plan.levels = Few::one(Level { source, query, access, again, on, filter, bloom, rows });
         Ok(())
     }
 
@@ -668,7 +671,7 @@ impl<'a> Planner<'a> {
         };
         let (right, outer) = (positions(|j| j.right), positions(|j| j.left || j.right));
         let all = core.sources.len();
-        let Path { loops, reverse, apart, .. } = path;
+        let Path { loops, reverse, apart, mut again, .. } = path;
         let as_written = loops.iter().enumerate().all(|(l, c)| l == c.source);
         let given = std::mem::take(&mut core.sources);
         let (mut in_turn, by_place) = match as_written {
@@ -712,7 +715,12 @@ impl<'a> Planner<'a> {
             }
             self.access_exprs(&access)?;
             let (on, filter) = (Vec::new(), Vec::new());
-            plan.levels.push(Level { source, query, access, on, filter, bloom: Bloom::None, rows: c.rows });
+            let again = again.iter_mut().find(|a| a.0 == c.source).and_then(|a| a.1.take()).map(Box::new);
+            if let Some(a) = &again {
+                self.access_exprs(a)?;
+            }
+            let (bloom, rows) = (Bloom::None, c.rows);
+            plan.levels.push(Level { source, query, access, again, on, filter, bloom, rows });
         }
         let level_of = |source: usize| place[source] as usize;
         for (n, t) in terms.into_iter().enumerate() {

@@ -31,6 +31,8 @@ pub(super) struct IndexBuild<'b, 'a> {
     /// What the terms say of its fields, in the terms' order.
     pub says: Vec<Says<'b>>,
     pub covering: bool,
+    /// It covers the query, and the table is left alone.
+    pub alone: bool,
     pub entries: f64,
     pub step: f64,
     pub stat: &'b iolite_catalog::IndexStat,
@@ -345,7 +347,7 @@ impl IndexBuild<'_, '_> {
             not_null: self.not_null.is_some(),
             nulls_apart: false,
             reverse: false,
-            covering: self.covering,
+            covering: self.alone,
             one_row,
         }));
         self.out.push(c);

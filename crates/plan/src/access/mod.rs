@@ -12,6 +12,7 @@ use crate::bind::{Env, index_key};
 use crate::bound::*;
 use crate::bounds;
 use crate::cost;
+use crate::join_order;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op, Term};
 use crate::walk;
@@ -189,6 +190,26 @@ impl Accesses<'_> {
             }
             // Of those that cost the same, the one that is said most of.
             out.sort_by_key(|c| std::cmp::Reverse(c.used.len() + c.drives.len()));
+        }
+        Ok(out)
+    }
+
+    /// How each table on the right side of a RIGHT JOIN is read once more, for the rows without a match: by what conditions behind
+    /// the joins say of it alone.
+    pub fn unmatched(&self) -> Result<Vec<(usize, Option<Access>)>> {
+        let mut out = Vec::new();
+        for (i, s) in self.sources.iter().enumerate() {
+            if !s.join.right || s.table().is_none() {
+                continue;
+            }
+            let mut sources = self.sources.to_vec();
+            (sources[i].join.left, sources[i].join.right) = (false, false);
+            let own = |t: &&Term| t.on.is_none() && t.mask == 1 << i && !t.derived && !t.expr.any(&mut is_nested);
+            let terms: Vec<Term> = self.terms.iter().filter(own).cloned().collect();
+            let before = vec![0; sources.len()];
+            let a = Accesses { sources: &sources, terms: &terms, before: &before, asked: None, ..*self };
+            let path = join_order::search(&sources[i..=i], Few::one(a.of(i)?), None, 1.0);
+            out.extend(path.and_then(|mut p| p.loops.pop()).map(|c| (i, Some(c.access))));
         }
         Ok(out)
     }
@@ -463,8 +484,9 @@ impl Accesses<'_> {
             return;
         }
         let index = &info.index;
-        // What has found no match is looked for in the table.
-        let covering = covers(&self.sources[i], table, index) && !self.sources[i].join.right;
+        let covering = covers(&self.sources[i], table, index);
+        // What has found no match is looked for in the table. SQLite thinks an index that covers the query as cheap all the same.
+        let alone = covering && !self.sources[i].join.right;
         let stat = index.stat.borrow();
         if stat.measured {
             table.stat_used.set(true);
@@ -483,7 +505,7 @@ impl Accesses<'_> {
             let step = if as_wide { cost::TABLE_ROW * 1.1 } else { step };
             let mut c = self.scan(i, entries, entries * (step + fetch));
             c.access =
-                Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
+                Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering: alone };
             (c.order, c.unique_keys) = self.order_keys(info, &[], table);
             (c.order_unique, c.splits_nulls) = (true, true);
             let narrower = covering && (is_pk || !index.has_expr());
@@ -503,6 +525,7 @@ impl Accesses<'_> {
             terms,
             says: Vec::new(),
             covering,
+            alone,
             entries,
             step,
             stat: &stat,
@@ -643,6 +666,10 @@ impl Accesses<'_> {
     }
 }
 
+fn is_nested(e: &Expr) -> bool {
+    matches!(e, Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_))
+}
+
 /// Whether an index is the table itself.
 fn is_primary(table: &Table, index: &Index) -> bool {
     !table.has_rowid() && index.origin == iolite_catalog::IndexOrigin::PrimaryKey
@@ -665,7 +692,7 @@ pub(crate) fn fetches_by(level: &Level) -> Option<&Rc<Index>> {
         Access::Index(a) if !a.covering => &a.index,
         _ => return None,
     };
-    table.has_rowid().then_some(index)
+    (!is_primary(table, index)).then_some(index)
 }
 
 /// Whether what an expression reads of a source is in an index.
