@@ -265,7 +265,10 @@ impl Codegen<'_> {
             }
             self.row_begins();
             self.key_of_row(&right);
-            self.b.jump4(Opcode::Found, right.matched, rows.next, right.key, P4::Int(right.width as i64));
+            let unmatched = self.b.label();
+            self.b.jump(Opcode::SetMissing, right.matched, unmatched, right.key);
+            self.b.jump(Opcode::Goto, 0, rows.next, 0);
+            self.b.place(unmatched);
             self.b.emit(Opcode::Gosub, right.return_reg, right.subroutine as i32, 0);
             self.close_level(rows)?;
             self.resume(former);
@@ -302,7 +305,7 @@ impl Codegen<'_> {
         let m = self.b.cursor();
         let width = row_key_width(l);
         let key = KeyInfo::plain(width, self.encoding);
-        self.b.emit4(Opcode::OpenEphemeral, m, width as i32, 0, P4::KeyInfo(key));
+        self.b.emit4(Opcode::SetOpen, m, 0, 0, P4::KeyInfo(key));
         Ok(m)
     }
 
@@ -632,7 +635,6 @@ impl Codegen<'_> {
             let cursor = p.table_cursor.ok_or_else(|| internal("a RIGHT JOIN without a table cursor"))?;
             let width = row_key_width(l);
             let key = self.b.regs(width);
-            let record = self.b.temp();
             let seen = self.b.label();
             let access = match (&l.access, &l.again) {
                 (access @ Access::Virtual { .. }, _) => Some(access),
@@ -652,11 +654,8 @@ impl Codegen<'_> {
                 unmatched: Part::new(l, Role::Unmatched),
             };
             self.key_of_row(&right);
-            self.b.jump4(Opcode::Found, m, seen, key, P4::Int(width as i64));
-            self.b.emit(Opcode::MakeRecord, key, width as i32, record);
-            self.b.emit4(Opcode::IdxInsert, m, record, key, P4::Int(width as i64));
+            self.b.jump(Opcode::SetAdd, m, seen, key);
             self.b.place(seen);
-            self.b.free_temp(record);
             if let Some(flag) = left_flag {
                 let entry = self.b.here();
                 self.b.emit(Opcode::Integer, 1, flag, 0);

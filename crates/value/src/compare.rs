@@ -151,6 +151,7 @@ enum First<'a> {
     Int(i64),
     Text(&'a [u8], &'a Collation),
     Blob(&'a [u8]),
+    Null,
     Other,
 }
 
