@@ -297,7 +297,23 @@ impl Codegen<'_> {
             index_cursor: Some(index_cursor),
             ..Prepared::default()
         };
-        self.one_access(&l.access, l, &p, rows)
+        self.one_access(&l.access, l, &p, rows)?;
+        let (Some((index, _)), SourceKind::Table { table, .. }, true) = (index, &l.source.kind, index_cursor != cursor)
+        else {
+            return Ok(());
+        };
+        // What the index says of a row is asked before the row is fetched.
+        let place = Place::of_source(cursor, &l.source, table);
+        if let Place::Table { cursor, table, binding, index_only, held, .. } = place.clone() {
+            let index = Some((index_cursor, index.clone()));
+            self.places.insert(l.source.id, Place::Table { cursor, table, binding, index, index_only, held });
+        }
+        let own: Vec<&Expr> = l.filter.iter().filter(|e| e.belongs_to(l.source.id)).collect();
+        for e in own {
+            self.jump_unless(e, rows.next, true)?;
+        }
+        self.places.insert(l.source.id, place);
+        Ok(())
     }
 
     /// Opens the set of rows of a right side that have found a match, anew in each run of the query.

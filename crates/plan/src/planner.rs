@@ -564,17 +564,20 @@ impl<'a> Planner<'a> {
     /// `shared`: another source reads the same rows, and other columns of them.
     fn query_in_from(&mut self, q: &mut FromQuery, used: &NumberSet, shared: bool) -> Result<FromPlan> {
         let columns = q.select.columns.clone();
+        let drops = q.recursive.is_none() && !shared && q.materialize != Some(true) && q.outer.is_empty();
         let mut select = std::mem::replace(&mut q.select, Select { columns, ..Select::default() });
-        if q.recursive.is_none() && !shared && q.materialize != Some(true) && q.outer.is_empty() {
-            drop_unread(&mut select, used);
-        }
+        let late = if drops { drop_unread(&mut select, used) } else { Vec::new() };
         for e in select.cores.iter_mut().flat_map(|c| c.values.iter_mut().flatten().chain(&mut c.result)) {
             *e = std::mem::replace(e, Expr::int(0)).as_column();
         }
         if q.recursive.is_some() {
             select.order_by.clear();
         }
-        let plan = self.select(select)?;
+        let mut plan = self.select(select)?;
+        for k in late.into_iter().filter(|k| !plan.order_by.iter().any(|o| o.column == Some(*k))) {
+            let results = plan.cores.iter_mut().filter_map(|c| c.result.get_mut(k));
+            results.for_each(|e| *e = Expr::Const(Value::Null));
+        }
         let recursive = match &mut q.recursive {
             None => None,
             Some(r) => {
@@ -860,24 +863,32 @@ fn skips_rows(l: &Level) -> bool {
     both.any(|(c, u)| c.op == ConstraintOp::Offset && u.arg > 0 && u.omit)
 }
 
-/// Puts NULL for the columns of a query in FROM that nobody reads, where that changes nothing else.
-fn drop_unread(select: &mut Select, used: &NumberSet) {
+/// Puts NULL for the columns of a query in FROM that nobody reads, where that changes nothing else. Answers which can be left out
+/// once the loops are chosen: which rows are within a limit may hang on what these deliver, and then they are those that read the
+/// columns.
+fn drop_unread(select: &mut Select, used: &NumberSet) -> Vec<usize> {
     let sets = select.ops.iter().any(|o| *o != CompoundOp::UnionAll);
     let whole = |c: &Core| c.aggregate || c.distinct || !c.windows.is_empty();
     if sets || !select.ops.is_empty() && !select.order_by.is_empty() || select.cores.iter().any(whole) {
-        return;
+        return Vec::new();
     }
-    // Which rows are within a limit may hang on what the loops deliver: then they are those that read the columns.
+    let mut late = Vec::new();
     let limited = select.limit.is_some();
     for i in (0..select.columns.len()).filter(|i| !used.contains(*i)) {
+        let column = |c: &Core| matches!(c.result.get(i), Some(Expr::Column(_)));
+        if limited && select.cores.iter().any(column) {
+            late.push(i);
+            continue;
+        }
         for c in &mut select.cores {
             for row in c.values.iter_mut().map(|r| &mut r[..]).chain(std::iter::once(&mut c.result[..])) {
-                if let Some(e) = row.get_mut(i).filter(|e| !(limited && matches!(e, Expr::Column(_)))) {
+                if let Some(e) = row.get_mut(i) {
                     *e = Expr::Const(Value::Null);
                 }
             }
         }
     }
+    late
 }
 
 /// Whether the query is a common table expression AS MATERIALIZED.

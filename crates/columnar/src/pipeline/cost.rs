@@ -61,6 +61,8 @@ const GROUPED: f64 = 60.0;
 const BUILT: f64 = 250.0;
 /// How much of it at least.
 const CODED: f64 = 0.1;
+/// For a value of a row of a query in FROM.
+const MADE: f64 = 60.0;
 /// For a row that is scanned to be looked up in other tables.
 const PROBED: f64 = 15.0;
 /// Rows of a leaf at least, where they are not known.
@@ -98,18 +100,25 @@ struct Estimate {
 }
 
 /// Estimates; whether what is decoded would be kept.
-fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
+fn estimate(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<(Estimate, bool)> {
     let mut e = Estimate { rest: q.loops.rest, first: q.loops.first, ..Estimate::default() };
     let (mut keep, mut largest) = (true, 0.0);
     for (t, spec) in q.tables.iter().enumerate() {
         if let Some(from) = &spec.query {
             for arm in &from.arms {
-                let (own, k) = estimate(arm, rt)?;
+                let (own, k) = estimate(arm, rt, params)?;
                 keep &= k;
                 e.decode += own.decode;
                 e.build += own.build;
                 e.look += own.look;
-                e.scan += own.scan + own.rest;
+                let loops = own.scan + own.rest;
+                match walk_to_limit(from, arm, rt, params)? {
+                    Some(walk) => {
+                        e.scan += walk.min(loops);
+                        e.decode += decoding_late(arm, rt)?;
+                    }
+                    None => e.scan += loops,
+                }
             }
             continue;
         }
@@ -149,7 +158,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         e.decodes_again |= state.decodes_again(&keys);
     }
     for n in &q.nested {
-        let (own, k) = estimate(&n.query, rt)?;
+        let (own, k) = estimate(&n.query, rt, params)?;
         keep &= k;
         e.decode += own.decode;
         let once = match n.kind {
@@ -509,7 +518,7 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
     let all = rows_known(&state);
     let look = all.max(leaves) * looked_at(q);
     if q.tables.len() > 1 {
-        let (e, keep) = estimate(q, rt)?;
+        let (e, keep) = estimate(q, rt, params)?;
         let loops = q.loops.rest * rows / q.loops.first;
         let columns = share * e.decode + e.build + look;
         return Ok(!keep || loops + read < columns + rows * GROUPED + BEGUN);
@@ -547,11 +556,50 @@ fn sorts_all(arm: &Query) -> bool {
     all && arm.order.is_empty() && !arm.in_order && arm.loops.scans && arm.tables[0].query.is_none()
 }
 
+/// Nanoseconds of walking in rows until a query in FROM has as many as its LIMIT wants, where an arm gives rows of a table as they
+/// come.
+fn walk_to_limit(from: &InFrom, arm: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
+    let (Some(last), [spec]) = (from.last(params), &arm.tables[..]) else { return Ok(None) };
+    let as_they_come = arm.grouping == Grouping::None && arm.distinct.is_none() && arm.order.is_empty();
+    if !as_they_come || !arm.in_order || !arm.loops.scans || spec.query.is_some() {
+        return Ok(None);
+    }
+    let mut share = 1.0;
+    if !arm.conds.is_empty() {
+        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        let rows = rows_known(&state).max(state.leaves() as f64 * FEW_ROWS);
+        let Some(passing) = sample_rows(arm, &arm.conds, rt, params)? else { return Ok(None) };
+        share = (passing / rows).clamp(1e-6, 1.0);
+    }
+    Ok(Some(last * WALKED / share))
+}
+
+/// Nanoseconds for decoding the columns that only the result of an arm over one table reads.
+fn decoding_late(arm: &Query, rt: &dyn Runtime) -> Result<f64> {
+    let spec = &arm.tables[0];
+    let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
+    let state = store.table(&bt, spec.table.root.get())?;
+    let early = early_columns(arm, 0);
+    let late: Vec<ColKey> = arm.slots.iter().map(|s| s.key()).filter(|k| !early.contains(k)).collect();
+    decoding(arm, 0, &late, (&store, &bt, &state))
+}
+
 /// Whether loops that stop at a query's LIMIT are done before columns have been looked at: the first of its arms gives
-/// all rows of a table.
+/// all rows of a table, or rows as they come.
 fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
     let (arm, Some(last)) = (&from.arms[0], from.last(params)) else { return Ok(false) };
     let [spec] = &arm.tables[..] else { return Ok(false) };
+    if let Some(walk) = walk_to_limit(from, arm, rt, params)? {
+        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        let keys: Vec<ColKey> = arm.slots.iter().map(|s| s.key()).collect();
+        // Looking at leaves for their texts may take longer than the walk does.
+        if walk < decoding_at_least(state.leaves() as f64, state.missing(&keys)) {
+            return Ok(true);
+        }
+        let (e, _) = estimate(arm, rt, params)?;
+        let made = last * arm.slots.len() as f64 * MADE;
+        return Ok(walk < e.decode + decoding_late(arm, rt)? + e.look.min(made) + made + BEGUN);
+    }
     if !sorts_all(arm) {
         return Ok(false);
     }
@@ -647,7 +695,7 @@ pub(crate) fn better_in_rows(
         }
         walked = Some((walk, scanned));
     }
-    let (mut e, keep) = estimate(q, rt)?;
+    let (mut e, keep) = estimate(q, rt, params)?;
     if walked.is_some_and(|(walk, scanned)| walk < e.decode + scanned) {
         return Ok(true);
     }
