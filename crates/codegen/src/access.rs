@@ -35,7 +35,13 @@ impl Codegen<'_> {
         self.one_access(&l.access, l, p, o)
     }
 
-    pub(crate) fn one_access(&mut self, access: &Access, l: &Level, p: &Prepared, o: &mut Open) -> Result<()> {
+    pub(crate) fn one_access(
+        &mut self,
+        access: &Access,
+        l: &Level,
+        p: &Prepared,
+        o: &mut Open,
+    ) -> Result<()> {
         let table = match &l.source.kind {
             SourceKind::Table { table, .. } => Some(table.clone()),
             _ => None,
@@ -459,9 +465,6 @@ impl Codegen<'_> {
             }
             self.one_access(&br.access, l, &sp, &mut sub)?;
             self.row_begins();
-            if matches!(br.access, Access::Index(_)) && !of_table {
-                self.b.emit(Opcode::FinishSeek, cursor, 0, 0);
-            }
             // The body reads the table's own cursor.
             let place = Place::of_source(cursor, &l.source, table);
             self.places.insert(l.source.id, place);

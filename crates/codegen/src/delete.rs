@@ -26,7 +26,7 @@ impl Codegen<'_> {
         let plain = r.is_plain() && w.returning.is_none();
         let t = w.target();
         let Some(temp) = stored else {
-            if matches!(rows.levels[0].access, Access::Index(_) | Access::IndexScan { .. }) {
+            if !matches!(rows.levels[0].access, Access::RowidEq { .. } | Access::RowidRange { .. }) {
                 self.b.emit(Opcode::FinishSeek, w.cursors.table, 0, 0);
             }
             if plain {

@@ -154,6 +154,12 @@ pub(crate) enum Step {
 }
 
 impl Loops {
+    /// Where the present run of the innermost loop ends, for one value of IN.
+    pub fn inner_end(&self) -> Option<Label> {
+        let inner = self.levels.last()?;
+        (inner.or_body.is_none() && inner.right.is_none()).then(|| inner.in_exit())
+    }
+
     /// The cursor of the only loop, if each of its rows comes through and the next one is that of the next entry; and whether it goes
     /// backwards.
     pub fn passable(&self, levels: &[Level]) -> Option<(i32, bool)> {
@@ -292,13 +298,11 @@ impl Codegen<'_> {
             }
             _ => cursor,
         };
-        let p = Prepared {
-            table_cursor: Some(cursor),
-            index_cursor: Some(index_cursor),
-            ..Prepared::default()
-        };
+        let p =
+            Prepared { table_cursor: Some(cursor), index_cursor: Some(index_cursor), ..Prepared::default() };
         self.one_access(&l.access, l, &p, rows)?;
-        let (Some((index, _)), SourceKind::Table { table, .. }, true) = (index, &l.source.kind, index_cursor != cursor)
+        let (Some((index, _)), SourceKind::Table { table, .. }, true) =
+            (index, &l.source.kind, index_cursor != cursor)
         else {
             return Ok(());
         };

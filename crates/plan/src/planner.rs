@@ -342,6 +342,7 @@ impl<'a> Planner<'a> {
         let mut ordered = path.ordered && plan.grouping == Grouping::None && !order_by.is_empty();
         let sorted = if path.ordered { input_order.len() } else { path.delivered };
         plan.delivered = if windows.is_empty() { path.delivered } else { 0 };
+        plan.inner_ordered = path.inner && !core.aggregate && windows.is_empty();
         plan.unordered &= input_order.is_empty() || sorted == 0;
         match plan.grouping {
             Grouping::All => plan.first_row_only = min_max.is_some() && path.ordered,

@@ -204,7 +204,8 @@ impl Accesses<'_> {
             }
             let mut sources = self.sources.to_vec();
             (sources[i].join.left, sources[i].join.right) = (false, false);
-            let own = |t: &&Term| t.on.is_none() && t.mask == 1 << i && !t.derived && !t.expr.any(&mut is_nested);
+            let own =
+                |t: &&Term| t.on.is_none() && t.mask == 1 << i && !t.derived && !t.expr.any(&mut is_nested);
             let terms: Vec<Term> = self.terms.iter().filter(own).cloned().collect();
             let before = vec![0; sources.len()];
             let a = Accesses { sources: &sources, terms: &terms, before: &before, asked: None, ..*self };
@@ -504,8 +505,12 @@ impl Accesses<'_> {
             let as_wide = table.has_rowid() && !shorter;
             let step = if as_wide { cost::TABLE_ROW * 1.1 } else { step };
             let mut c = self.scan(i, entries, entries * (step + fetch));
-            c.access =
-                Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering: alone };
+            c.access = Access::IndexScan {
+                index: index.clone(),
+                key: info.key.clone(),
+                reverse: false,
+                covering: alone,
+            };
             (c.order, c.unique_keys) = self.order_keys(info, &[], table);
             (c.order_unique, c.splits_nulls) = (true, true);
             let narrower = covering && (is_pk || !index.has_expr());
@@ -648,7 +653,8 @@ impl Accesses<'_> {
                 {
                     a.covering = false;
                 }
-                let filter = arm.iter().filter(|t| !t.derived).map(|t| t.expr.clone()).collect();
+                let tested = |(n, t): &(usize, &Term)| !t.derived && !best.used.contains(*n);
+                let filter = arm.iter().enumerate().filter(tested).map(|(_, t)| t.expr.clone()).collect();
                 branches.push(OrBranch { access, filter });
             }
             if !good {
