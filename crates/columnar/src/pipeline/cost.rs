@@ -19,11 +19,11 @@ use crate::expr::columns::Columns;
 use crate::expr::{Eval, Ex};
 use crate::query::loops::SEEK;
 use crate::query::tables_of;
-use crate::query::{Cond, InFrom, NestedKind, Query};
+use crate::query::{AggSpec, Cond, InFrom, NestedKind, Query};
 use crate::runtime::Runtime;
 use crate::store::chunk::{Chunk, Data, Dict, Field};
 use crate::store::decode::{self, ColKey, Wanted};
-use crate::store::{FEW_LEAVES, Loaded, Part, Store, TableState, lock};
+use crate::store::{FEW_LEAVES, Loaded, Part, Segment, Store, TableState, lock};
 use iolite_base::Result;
 use iolite_base::hash::FastHasher;
 use iolite_btree::{Btree, Cursor, TreeKind};
@@ -44,8 +44,12 @@ const DECODE_TEXT: (f64, f64) = (12.0, 250.0);
 const OVERFLOW: f64 = 600.0;
 /// For a leaf that is scanned in columns that are there, for each column.
 const SCANNED: f64 = 85.0;
-/// For a leaf that has to be read where a table does not fit the cache.
+/// For a leaf that has to be read: the first time, or where a table does not fit the cache.
 const READ: f64 = 1_500.0;
+/// For a value of any kind that is added up.
+const MIXED: f64 = 90.0;
+/// For a row whose key goes to the set of a nested query.
+const NESTED: f64 = 25.0;
 /// For a row and a column of such a scan.
 const EACH: f64 = 1.5;
 /// For a row and a column beside an index's range, and for a text that is tested.
@@ -102,7 +106,7 @@ struct Estimate {
 /// Estimates; whether what is decoded would be kept.
 fn estimate(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<(Estimate, bool)> {
     let mut e = Estimate { rest: q.loops.rest, first: q.loops.first, ..Estimate::default() };
-    let (mut keep, mut largest) = (true, 0.0);
+    let (mut keep, mut largest, mut known) = (true, 0.0, 1.0);
     for (t, spec) in q.tables.iter().enumerate() {
         if let Some(from) = &spec.query {
             for arm in &from.arms {
@@ -135,10 +139,10 @@ fn estimate(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<(Estimate, 
             e.build += rows_known(&state) * BUILT;
         }
         if t == 0 && q.loops.scans {
-            e.scan = leaves * LEAF * q.loops.width;
+            e.scan = leaves * LEAF * q.loops.width + reading(&bt, leaves) * q.loops.width;
             if spec.table.rows.get() == DEFAULT_ROWS && e.rest < f64::INFINITY {
                 // Without ANALYZE the planner does not know.
-                let known = leaves * look_at_leaves(&store, &bt, &state, &[])?.0 / DEFAULT_ROWS;
+                known = leaves * look_at_leaves(&store, &bt, &state, &[])?.0 / DEFAULT_ROWS;
                 (e.rest, e.first) = (e.rest * known, e.first * known);
             }
         }
@@ -150,6 +154,7 @@ fn estimate(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<(Estimate, 
                 true => spec.table.rows.get() * if q.distinct.is_some() { ORDERED } else { EACH },
                 false => rows_known(&state) * EACH,
             };
+            e.look += mixed(q, &state) * MIXED;
             if q.distinct.is_some() && !q.in_order {
                 e.look += rows_known(&state) * SORTED;
             }
@@ -161,6 +166,9 @@ fn estimate(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<(Estimate, 
         let (own, k) = estimate(&n.query, rt, params)?;
         keep &= k;
         e.decode += own.decode;
+        if !n.keys.is_empty() {
+            e.build += rows_of_all(&n.query, rt)? * NESTED;
+        }
         let once = match n.kind {
             // The first row will do: a scan finds it halfway, if there is one.
             NestedKind::Exists => 0.5 * own.scan + own.rest.min(SEEK * n.query.tables.len() as f64),
@@ -169,15 +177,42 @@ fn estimate(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<(Estimate, 
         if n.keys.is_empty() {
             e.scan += once;
         } else {
-            e.rest += once * q.loops.rounds;
+            e.rest += once * q.loops.rounds * known;
         }
     }
     Ok((e, keep))
 }
 
+/// How many values of the only table are added up that lie in columns of values of any kind.
+fn mixed(q: &Query, state: &TableState) -> f64 {
+    let mut slots = vec![false; q.slots.len()];
+    let sums = ["sum", "total", "avg"];
+    let adds = |a: &&AggSpec| sums.contains(&&*a.function.name);
+    q.aggs.iter().filter(adds).flat_map(|a| &a.args).for_each(|e| e.slots(&mut |s| slots[s] = true));
+    let looked_at = q.slots.iter().zip(slots).filter(|(s, any)| *any && s.table == 0);
+    let of = |key: ColKey| {
+        let rows = |s: &Arc<Segment>| match lock(&s.chunks).get(&key).map(|c| &c.data) {
+            Some(Data::Dict { .. } | Data::Plain(_)) => s.rows.get().map_or(0, |r| r.len()) as f64,
+            _ => 0.0,
+        };
+        state.segments.iter().map(rows).sum::<f64>()
+    };
+    looked_at.map(|(s, _)| of(s.key())).sum()
+}
+
 /// The rows of a table in segments that were decoded.
 fn rows_known(state: &TableState) -> f64 {
     state.segments.iter().filter_map(|s| s.rows.get()).map(|r| r.len()).sum::<usize>() as f64
+}
+
+/// About how many rows the largest table of a query has.
+fn rows_of_all(q: &Query, rt: &dyn Runtime) -> Result<f64> {
+    let mut most = 0.0f64;
+    for spec in q.tables.iter().filter(|t| t.query.is_none()) {
+        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        most = most.max(rows_known(&state).max(state.leaves() as f64 * FEW_ROWS));
+    }
+    Ok(most)
 }
 
 /// The columns of a table that are wanted for all of its rows.
@@ -186,9 +221,18 @@ fn early_columns(q: &Query, t: usize) -> Vec<ColKey> {
     soon.chain(&q.order_slots).filter(|s| s.table == t).map(|s| s.key()).collect()
 }
 
-/// Nanoseconds for decoding so many columns of so many leaves, whatever their texts are.
-fn decoding_at_least(leaves: f64, missing: usize) -> f64 {
-    if missing == 0 { 0.0 } else { leaves * (DECODE.0 + DECODE.1 * missing as f64) }
+/// Nanoseconds for decoding so many columns of all leaves of a table, whatever their texts are.
+fn decoding_at_least(bt: &Btree, state: &TableState, missing: usize) -> f64 {
+    if missing == 0 {
+        return 0.0;
+    }
+    state.leaves() as f64 * (DECODE.0 + DECODE.1 * missing as f64) + reading(bt, state.leaves() as f64)
+}
+
+/// Nanoseconds for reading those of so many leaves that cannot be in the cache.
+fn reading(bt: &Btree, leaves: f64) -> f64 {
+    let cached = bt.cache_bytes() as f64 / f64::from(bt.page_size());
+    (leaves - cached).max(0.0) * READ
 }
 
 /// Nanoseconds for decoding those columns of a table that are not there.
@@ -198,10 +242,9 @@ fn decoding(q: &Query, t: usize, keys: &[ColKey], at: (&Store, &Btree, &TableSta
     if missing == 0 {
         return Ok(0.0);
     }
-    let leaves = state.leaves() as f64;
     let texts: Vec<ColKey> =
         own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).collect();
-    let mut all = decoding_at_least(leaves, missing);
+    let (leaves, mut all) = (state.leaves() as f64, decoding_at_least(bt, state, missing));
     if !texts.is_empty() {
         let mut h = FastHasher::default();
         (q.tables[t].table.root.get(), &texts).hash(&mut h);
@@ -240,12 +283,12 @@ fn look_at_leaves(store: &Store, bt: &Btree, state: &TableState, texts: &[ColKey
     Ok((rows / some.len().max(1) as f64, dicts.iter().zip(&built.chunks).map(new).sum()))
 }
 
-/// The columns in use of a table that are declared as texts.
+/// The columns in use of a table that may hold texts, as they are declared.
 fn own_texts(q: &Query, t: usize) -> impl Iterator<Item = ColKey> {
     let table = &q.tables[t].table;
     let is_text = move |field: Option<usize>| {
         let column = table.field_of.iter().position(|f| field.is_some() && *f == field);
-        column.is_some_and(|c| table.columns[c].affinity == Affinity::Text)
+        column.is_some_and(|c| !table.columns[c].affinity.is_numeric())
     };
     q.slots.iter().filter(move |s| s.table == t && is_text(s.field)).map(|s| s.key())
 }
@@ -590,10 +633,11 @@ fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool
     let (arm, Some(last)) = (&from.arms[0], from.last(params)) else { return Ok(false) };
     let [spec] = &arm.tables[..] else { return Ok(false) };
     if let Some(walk) = walk_to_limit(from, arm, rt, params)? {
-        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        let bt = rt.btree(spec.db)?;
+        let state = rt.store(spec.db)?.table(&bt, spec.table.root.get())?;
         let keys: Vec<ColKey> = arm.slots.iter().map(|s| s.key()).collect();
         // Looking at leaves for their texts may take longer than the walk does.
-        if walk < decoding_at_least(state.leaves() as f64, state.missing(&keys)) {
+        if walk < decoding_at_least(&bt, &state, state.missing(&keys)) {
             return Ok(true);
         }
         let (e, _) = estimate(arm, rt, params)?;
@@ -685,12 +729,13 @@ pub(crate) fn better_in_rows(
         && let Some(n) = most_rows(q, rt, params)?
     {
         let spec = &q.tables[0];
-        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        let bt = rt.btree(spec.db)?;
+        let state = rt.store(spec.db)?.table(&bt, spec.table.root.get())?;
         let leaves = state.leaves() as f64;
         let scanned = leaves * SCANNED * q.slots.len().max(1) as f64;
         let walk = SEEK + n * WALKED;
         // Looking at leaves for their texts may take longer than the range does.
-        if walk < decoding_at_least(leaves, state.missing(&early_columns(q, 0))) + scanned {
+        if walk < decoding_at_least(&bt, &state, state.missing(&early_columns(q, 0))) + scanned {
             return Ok(true);
         }
         walked = Some((walk, scanned));
