@@ -512,7 +512,10 @@ impl<'a> Planner<'a> {
         let path = join_order::search(&core.sources, candidates, wanted.as_ref(), self.runs);
         let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
         if core.sources.iter().any(|s| s.join.right) {
-            path.again = a.unmatched()?;
+            for (i, list) in a.unmatched()? {
+                let found = join_order::search(&core.sources[i..=i], Few::one(list), None, 1.0);
+                path.again.extend(found.and_then(|mut p| p.loops.pop()).map(|c| (i, Some(c.access))));
+            }
         }
         let grouped = core.aggregate && !core.group_by.is_empty();
         if path.ordered && grouped && group_order(&core.group_by, order_by, &self.binary()).is_some() {

@@ -12,7 +12,6 @@ use crate::bind::{Env, index_key};
 use crate::bound::*;
 use crate::bounds;
 use crate::cost;
-use crate::join_order;
 use crate::plan::*;
 use crate::terms::{Form, Mask, Op, Term};
 use crate::walk;
@@ -194,9 +193,9 @@ impl Accesses<'_> {
         Ok(out)
     }
 
-    /// How each table on the right side of a RIGHT JOIN is read once more, for the rows without a match: by what conditions behind
-    /// the joins say of it alone.
-    pub fn unmatched(&self) -> Result<Vec<(usize, Option<Access>)>> {
+    /// The candidates for reading each table on the right side of a RIGHT JOIN once more, for the rows without a match: by what
+    /// conditions behind the joins say of it alone.
+    pub fn unmatched(&self) -> Result<Vec<(usize, Vec<Candidate>)>> {
         let mut out = Vec::new();
         for (i, s) in self.sources.iter().enumerate() {
             if !s.join.right || s.table().is_none() {
@@ -204,13 +203,12 @@ impl Accesses<'_> {
             }
             let mut sources = self.sources.to_vec();
             (sources[i].join.left, sources[i].join.right) = (false, false);
-            let own =
-                |t: &&Term| t.on.is_none() && t.mask == 1 << i && !t.derived && !t.expr.any(&mut is_nested);
+            let alone = |t: &Term| t.on.is_none() && t.mask == 1 << i && !t.derived;
+            let own = |t: &&Term| alone(t) && !t.expr.any(&mut is_nested);
             let terms: Vec<Term> = self.terms.iter().filter(own).cloned().collect();
             let before = vec![0; sources.len()];
             let a = Accesses { sources: &sources, terms: &terms, before: &before, asked: None, ..*self };
-            let path = join_order::search(&sources[i..=i], Few::one(a.of(i)?), None, 1.0);
-            out.extend(path.and_then(|mut p| p.loops.pop()).map(|c| (i, Some(c.access))));
+            out.push((i, a.of(i)?));
         }
         Ok(out)
     }
