@@ -160,7 +160,7 @@ opcodes! {
     SorterOpen "Opens sorter p1 with the key description p4 and p2 columns; if r[p3] is a positive number, only that many smallest records are kept.";
     Close "Closes cursor p1.";
     NullRow "Makes cursor p1 stand on a row of NULLs.";
-    DeferredSeek "Table cursor p3 will move to the rowid at the end of index cursor p1's entry when a column not in the index is read; p4 maps columns of the table to those of the index.";
+    DeferredSeek "Table cursor p3 will move to the row of index cursor p1's entry when a column not in the index is read: to the rowid at the entry's end; of a table without rowids, to the key in the fields that p4 lists.";
     FinishSeek "Does a seek that DeferredSeek on cursor p1 left undone.";
     SeekRowid jump "Moves cursor p1 to rowid r[p3]; jumps to p2 if there is none. r[p3] may be any value.";
     NotExists jump "Moves cursor p1 to the integer rowid r[p3]; jumps to p2 if there is none.";

@@ -35,7 +35,13 @@ impl Codegen<'_> {
         self.one_access(&l.access, l, p, o)
     }
 
-    fn one_access(&mut self, access: &Access, l: &Level, p: &Prepared, o: &mut Open) -> Result<()> {
+    pub(crate) fn one_access(
+        &mut self,
+        access: &Access,
+        l: &Level,
+        p: &Prepared,
+        o: &mut Open,
+    ) -> Result<()> {
         let table = match &l.source.kind {
             SourceKind::Table { table, .. } => Some(table.clone()),
             _ => None,
@@ -52,7 +58,7 @@ impl Codegen<'_> {
                 self.full_scan(icur, *reverse || self.scan_backwards, o);
                 let t = table.ok_or_else(|| internal("an index without a table"))?;
                 if icur != cursor && (!l.is_index_only() || p.own_rows_only) {
-                    self.fetch_row(icur, index, cursor, &t, o)?;
+                    self.fetch_row(icur, index, cursor, &t)?;
                 }
             }
             Access::RowidEq { eq, reverse } => {
@@ -75,7 +81,7 @@ impl Codegen<'_> {
                 let turned = self.scan_backwards.then(|| IndexAccess { reverse: true, ..(**a).clone() });
                 self.index_range(icur, turned.as_ref().unwrap_or(&**a), &t, o)?;
                 if icur != cursor && (!l.is_index_only() || p.own_rows_only) {
-                    self.fetch_row(icur, &a.index, cursor, &t, o)?;
+                    self.fetch_row(icur, &a.index, cursor, &t)?;
                 }
             }
             Access::Or(branches) => self.or_access(branches, l, p, o)?,
@@ -382,22 +388,21 @@ impl Codegen<'_> {
         index: &Rc<iolite_catalog::Index>,
         cursor: i32,
         t: &Rc<Table>,
-        o: &mut Open,
     ) -> Result<()> {
         if t.has_rowid() {
             self.b.emit(Opcode::DeferredSeek, icur, 0, cursor);
             return Ok(());
         }
         let pk = t.primary_index().ok_or_else(|| internal("no primary key"))?;
-        let first = self.b.regs(pk.key_len);
-        for k in 0..pk.key_len {
-            let ColumnSource::Column(c) = pk.columns[k].source else {
+        let mut fields = Vec::with_capacity(pk.key_len);
+        for column in &pk.columns[..pk.key_len] {
+            let ColumnSource::Column(c) = column.source else {
                 return Err(internal("an expression in a primary key"));
             };
             let f = index.field_of(c).ok_or_else(|| internal("an index without the primary key"))?;
-            self.b.emit(Opcode::Column, icur, f as i32, first + k as i32);
+            fields.push(f as i64);
         }
-        self.b.jump4(Opcode::NotFound, cursor, o.next, first, P4::Int(pk.key_len as i64));
+        self.b.emit4(Opcode::DeferredSeek, icur, 0, cursor, P4::Numbers(fields.into()));
         Ok(())
     }
 
@@ -423,7 +428,7 @@ impl Codegen<'_> {
             let mut sub = Open::plain(self);
             self.index_range(icur, pass, t, &mut sub)?;
             if icur != cursor && (!l.is_index_only() || p.own_rows_only) {
-                self.fetch_row(icur, &a.index, cursor, t, &mut sub)?;
+                self.fetch_row(icur, &a.index, cursor, t)?;
             }
             self.b.jump(Opcode::Gosub, body_return, body, 0);
             self.close_level(sub)?;
@@ -460,9 +465,6 @@ impl Codegen<'_> {
             }
             self.one_access(&br.access, l, &sp, &mut sub)?;
             self.row_begins();
-            if matches!(br.access, Access::Index(_)) && table.has_rowid() {
-                self.b.emit(Opcode::FinishSeek, cursor, 0, 0);
-            }
             // The body reads the table's own cursor.
             let (place, number) = match &l.source.kind {
                 SourceKind::Virtual { .. } => (Place::Virtual { cursor }, Opcode::VRowid),

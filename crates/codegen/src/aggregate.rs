@@ -54,6 +54,16 @@ enum States {
     },
 }
 
+/// Whether a function that sees subtypes takes part, beside those within keys of groups.
+fn sees_subtypes(e: &Expr, keys: &[Expr]) -> bool {
+    if keys.iter().any(|k| k.same(e)) {
+        return false;
+    }
+    let mut any = matches!(e, Expr::Call(c) if c.function.flags.has(FunctionFlags::SUBTYPE));
+    e.children(&mut |x| any = any || sees_subtypes(x, keys));
+    any
+}
+
 impl Codegen<'_> {
     /// Codes the loops and groups of an aggregating arm.
     pub fn aggregate(&mut self, c: &CorePlan, sink: &mut Sink<'_>) -> Result<()> {
@@ -66,11 +76,8 @@ impl Codegen<'_> {
         }
         let bare = self.bare_columns(c, sink);
         let bare_regs = self.b.regs(bare.len().max(1));
-        // Keys and extremes keep the subtypes of what they are made of.
-        let sees = |e: &Expr| {
-            let is = |c: &Call| c.function.flags.has(FunctionFlags::SUBTYPE);
-            e.any(&mut |x| matches!(x, Expr::Call(c) if is(c)))
-        };
+        // Keys and extremes keep the subtypes of what they are made of: a function may see them, unless it is all of a key.
+        let sees = |e: &Expr| sees_subtypes(e, &c.group_by);
         let before = self.subtypes;
         self.subtypes |=
             c.result.iter().chain(&c.having).any(sees) || sink.order.terms.iter().any(|t| sees(&t.expr));

@@ -26,7 +26,9 @@ impl Codegen<'_> {
         let plain = r.is_plain() && w.returning.is_none();
         let t = w.target();
         let Some(temp) = stored else {
-            if matches!(rows.levels[0].access, Access::Index(_)) {
+            let by_index =
+                |a: &Access| matches!(a, Access::Index(_) | Access::IndexScan { .. } | Access::Or(_));
+            if by_index(&rows.levels[0].access) {
                 self.b.emit(Opcode::FinishSeek, w.cursors.table, 0, 0);
             }
             if plain {

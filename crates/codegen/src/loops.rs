@@ -11,7 +11,6 @@ use crate::context::{Codegen, Dest, Place, internal};
 use iolite_base::{Few, Result};
 use iolite_bytecode::{Label, Opcode, P4};
 use iolite_catalog::{Index, Table};
-use iolite_ext::IndexInfo;
 use iolite_plan::bound::*;
 use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
@@ -122,8 +121,8 @@ pub(crate) struct Right {
     width: usize,
     /// Where they come from.
     named_by: RowKey,
-    /// How a virtual table is read once more.
-    again: Option<(Box<IndexInfo>, Vec<VirtualArg>)>,
+    /// How a table is read once more: as a loop of its own, or by a module.
+    again: Option<Box<Level>>,
     /// Where the loop itself goes on.
     outer_next: Label,
     /// Its line about rows without a match.
@@ -155,6 +154,12 @@ pub(crate) enum Step {
 }
 
 impl Loops {
+    /// Where the present run of the innermost loop ends, for one value of IN.
+    pub fn inner_end(&self) -> Option<Label> {
+        let inner = self.levels.last()?;
+        (inner.or_body.is_none() && inner.right.is_none()).then(|| inner.in_exit())
+    }
+
     /// The cursor of the only loop, if each of its rows comes through and the next one is that of the next entry; and whether it goes
     /// backwards.
     pub fn passable(&self, levels: &[Level]) -> Option<(i32, bool)> {
@@ -257,7 +262,7 @@ impl Codegen<'_> {
             }
             let mut rows = Open::plain(self);
             match &right.again {
-                Some((info, args)) => self.virtual_scan(right.table_cursor, info, args, &mut rows)?,
+                Some(l) => self.read_once_more(l, right.table_cursor, &mut rows)?,
                 None => {
                     self.b.jump(Opcode::Rewind, right.table_cursor, rows.exit, 0);
                     let top = self.b.here();
@@ -266,7 +271,10 @@ impl Codegen<'_> {
             }
             self.row_begins();
             self.key_of_row(&right);
-            self.b.jump4(Opcode::Found, right.matched, rows.next, right.key, P4::Int(right.width as i64));
+            let unmatched = self.b.label();
+            self.b.jump(Opcode::SetMissing, right.matched, unmatched, right.key);
+            self.b.jump(Opcode::Goto, 0, rows.next, 0);
+            self.b.place(unmatched);
             self.b.emit(Opcode::Gosub, right.return_reg, right.subroutine as i32, 0);
             self.close_level(rows)?;
             self.resume(former);
@@ -275,12 +283,49 @@ impl Codegen<'_> {
         Ok(())
     }
 
+    /// Begins to read a table once more, with the cursor on its rows.
+    fn read_once_more(&mut self, l: &Level, cursor: i32, rows: &mut Open) -> Result<()> {
+        let index = match &l.access {
+            Access::IndexScan { index, key, .. } => Some((index, key)),
+            Access::Index(a) => Some((&a.index, &a.key)),
+            _ => None,
+        };
+        let index_cursor = match (index, &l.source.kind) {
+            (Some((index, key)), SourceKind::Table { db, table }) if !is_primary(table, index) => {
+                let (c, root) = (self.b.cursor(), index.root.get() as i32);
+                self.b.emit4(Opcode::ReopenIdx, c, root, *db as i32, P4::KeyInfo(key.clone()));
+                c
+            }
+            _ => cursor,
+        };
+        let p =
+            Prepared { table_cursor: Some(cursor), index_cursor: Some(index_cursor), ..Prepared::default() };
+        self.one_access(&l.access, l, &p, rows)?;
+        let (Some((index, _)), SourceKind::Table { table, .. }, true) =
+            (index, &l.source.kind, index_cursor != cursor)
+        else {
+            return Ok(());
+        };
+        // What the index says of a row is asked before the row is fetched.
+        let place = Place::of_source(cursor, &l.source, table);
+        if let Place::Table { cursor, table, binding, index_only, held, .. } = place.clone() {
+            let index = Some((index_cursor, index.clone()));
+            self.places.insert(l.source.id, Place::Table { cursor, table, binding, index, index_only, held });
+        }
+        let own: Vec<&Expr> = l.filter.iter().filter(|e| e.belongs_to(l.source.id)).collect();
+        for e in own {
+            self.jump_unless(e, rows.next, true)?;
+        }
+        self.places.insert(l.source.id, place);
+        Ok(())
+    }
+
     /// Opens the set of rows of a right side that have found a match, anew in each run of the query.
     fn open_matched(&mut self, l: &Level) -> Result<i32> {
         let m = self.b.cursor();
         let width = row_key_width(l);
         let key = KeyInfo::plain(width, self.encoding);
-        self.b.emit4(Opcode::OpenEphemeral, m, width as i32, 0, P4::KeyInfo(key));
+        self.b.emit4(Opcode::SetOpen, m, 0, 0, P4::KeyInfo(key));
         Ok(m)
     }
 
@@ -607,12 +652,12 @@ impl Codegen<'_> {
             let cursor = p.table_cursor.ok_or_else(|| internal("a RIGHT JOIN without a table cursor"))?;
             let width = row_key_width(l);
             let key = self.b.regs(width);
-            let record = self.b.temp();
             let seen = self.b.label();
-            let again = match &l.access {
-                Access::Virtual { info, args, .. } => Some((info.clone(), args.clone())),
-                _ => None,
+            let access = match (&l.access, &l.again) {
+                (access @ Access::Virtual { .. }, _) => Some(access),
+                (_, again) => again.as_deref(),
             };
+            let again = access.map(|access| Box::new(Level { access: access.clone(), ..l.clone() }));
             let mut right = Right {
                 table_cursor: cursor,
                 matched: m,
@@ -626,11 +671,8 @@ impl Codegen<'_> {
                 unmatched: Part::new(l, Role::Unmatched),
             };
             self.key_of_row(&right);
-            self.b.jump4(Opcode::Found, m, seen, key, P4::Int(width as i64));
-            self.b.emit(Opcode::MakeRecord, key, width as i32, record);
-            self.b.emit4(Opcode::IdxInsert, m, record, key, P4::Int(width as i64));
+            self.b.jump(Opcode::SetAdd, m, seen, key);
             self.b.place(seen);
-            self.b.free_temp(record);
             if let Some(flag) = left_flag {
                 let entry = self.b.here();
                 self.b.emit(Opcode::Integer, 1, flag, 0);

@@ -35,6 +35,8 @@ pub(crate) struct Sink<'p> {
     /// The cursor of the only loop, of which each row is one of the result, and whether it goes backwards: rows that OFFSET skips are passed
     /// over.
     of_each: Option<(i32, bool)>,
+    /// Where to go from a row behind which the present run of the innermost loop has none that is wanted.
+    beyond: Option<Label>,
 }
 
 /// How a sink knows a result that it has seen.
@@ -193,6 +195,7 @@ impl Codegen<'_> {
                 let mut loops = self.open_loops(c)?;
                 let next = self.innermost_next(&loops);
                 sink.of_each = loops.passable(&c.levels);
+                sink.beyond = if c.inner_ordered { loops.inner_end() } else { None };
                 self.sink_row(&mut sink, next)?;
                 self.close_loops(&mut loops)?;
             }
@@ -300,7 +303,7 @@ impl Codegen<'_> {
             });
             Some(Sorter { cursor, fields, extra, blocks })
         };
-        Ok(Sink { result, order, sorter, distinct, limits, dest, end, first, of_each: None })
+        Ok(Sink { result, order, sorter, distinct, limits, dest, end, first, of_each: None, beyond: None })
     }
 
     /// The key description of an ORDER BY.
@@ -390,7 +393,8 @@ impl Codegen<'_> {
             }
             if s.limits.both.is_some() {
                 let fields = (n - s.order.delivered) as i64;
-                self.b.jump4(Opcode::SorterSkip, cursor, next, base, P4::Int(fields));
+                let to = s.beyond.unwrap_or(next);
+                self.b.jump4(Opcode::SorterSkip, cursor, to, base, P4::Int(fields));
             }
             if late {
                 extra(self)?;

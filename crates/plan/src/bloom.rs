@@ -4,8 +4,8 @@
 //! that make the key are there, at the head of the outermost loop that has them, and not only when the loops have come
 //! down to that table: in a star join all filters are asked at the head of the fact table's loop ("SQLite: Past, Present,
 //! and Future", VLDB 2022, section 4.2). A filter may say yes too often, never no too often, so the loops stay as they are.
-//! Outer joins are left alone, as a row without a partner must come out of them; their automatic indexes still have a
-//! filter, asked where they are sought.
+//! A LEFT JOIN has none, as a row without a partner must come out of it; its automatic index still has a filter, asked where
+//! it is sought. Behind a RIGHT JOIN a filter is asked as soon as that has noted the row.
 
 use crate::bound::{Expr, SourceKind};
 use crate::expr::has_subquery;
@@ -16,11 +16,10 @@ use iolite_value::{Affinity, Collation, KeyInfo};
 /// Decides for each loop whether there is a filter over its keys and where it is asked. A bit of `worth` for each: a filter
 /// over keys of a stored table pays.
 pub(crate) fn settle(levels: &mut [Level], worth: u64) {
-    let early = levels.len() > 1 && !levels.iter().any(|l| l.source.join.right);
     for j in 0..levels.len() {
         let l = &levels[j];
         // The outermost loop of a nested query, which may be over an automatic index, has no loop around it to ask earlier.
-        let depth = if early && j > 0 { depth(levels, j, worth >> j & 1 != 0) } else { None };
+        let depth = if j > 0 { depth(levels, j, worth >> j & 1 != 0) } else { None };
         let own = match &l.access {
             Access::Auto { eq, key, .. } => {
                 hashable(key, eq.len())
@@ -79,7 +78,8 @@ fn depth(levels: &[Level], j: usize, worth: bool) -> Option<usize> {
     if values.iter().any(|v| has_subquery(v)) {
         return None;
     }
-    let mut depth = 0;
+    // A RIGHT JOIN has to see what its left side has before a row is left out.
+    let mut depth = levels[..j].iter().rposition(|l| l.source.join.right).unwrap_or(0);
     for v in values {
         v.tables(&mut |t| {
             if let Some(d) = levels[..j].iter().position(|l| l.source.id == t) {

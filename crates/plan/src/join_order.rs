@@ -6,6 +6,7 @@
 use crate::access::{Candidate, OrderKey};
 use crate::bound::*;
 use crate::cost;
+use crate::plan::{Access, EqTerm};
 use crate::terms::Mask;
 use iolite_base::Few;
 
@@ -64,10 +65,14 @@ pub struct Path {
     pub sorted: bool,
     /// So many leading terms of it come out, where that is not the whole.
     pub delivered: usize,
+    /// Each run of the innermost loop delivers the wanted order, for one value of IN.
+    pub inner: bool,
     /// Equal results come next to each other.
     pub adjacent: bool,
     /// Within a group, equal arguments of the aggregate with DISTINCT come next to each other.
     pub arguments: bool,
+    /// How tables on the right sides of RIGHT JOINs are read once more, by their sources.
+    pub again: Vec<(usize, Option<Access>)>,
     /// Estimated rows.
     pub rows: f64,
 }
@@ -130,16 +135,17 @@ pub fn search(
 
 /// The sources that come before each in any order of the loops, beside those that it asks for.
 pub fn before(sources: &[Source]) -> Few<Mask> {
-    let any_right = sources.iter().any(|s| s.join.right);
+    // What stands to the left of a RIGHT JOIN, and its right side, come as written and before all else.
+    let settled = sources.iter().rposition(|s| s.join.right).map_or(0, |last| last + 1);
     let mut out = Few::with_capacity(sources.len());
     // Nothing written behind a CROSS JOIN comes before what is written to its left.
     let mut crossed = 0;
     for (i, Source { join, .. }) in sources.iter().enumerate() {
         let all = (1u64 << i) - 1;
-        if join.cross {
+        if join.cross || i == settled && i > 0 {
             crossed = all;
         }
-        out.push(if any_right || join.left || join.cross { all } else { crossed });
+        out.push(if i < settled || join.left || join.cross { all } else { crossed });
     }
     out
 }
@@ -191,7 +197,7 @@ fn cheapest(
                 for (k, c) in candidates[i].iter().enumerate() {
                     // An index that is built for the outermost loop is sought once.
                     if c.needs & !p.mask != 0
-                        || p.mask == 0 && runs <= 1.0 && matches!(c.access, crate::plan::Access::Auto { .. })
+                        || p.mask == 0 && runs <= 1.0 && matches!(c.access, Access::Auto { .. })
                     {
                         continue;
                     }
@@ -307,6 +313,23 @@ pub fn delivers(sources: &[Source], loops: &[Candidate], wanted: &Wanted<'_>) ->
     order.state == OrderState::Done
 }
 
+/// Whether each run of the innermost loop delivers an order, for one value of each field that IN compares, and whether it has to run
+/// backwards for it.
+fn inner_delivers(sources: &[Source], loops: &[Candidate], wanted: &Wanted<'_>) -> Option<bool> {
+    let last = loops.last()?;
+    let Access::Index(a) = &last.access else { return None };
+    if wanted.what != What::Order || sources.iter().any(|s| s.join.right || s.exists.is_some()) {
+        return None;
+    }
+    let single = |e: &&EqTerm| !matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
+    let mut inner = last.clone();
+    inner.order.drain(..a.eq.iter().filter(single).count().min(inner.order.len()));
+    inner.unique_keys = None;
+    let mut order = Order::default();
+    order.find(sources, &[&inner], wanted);
+    (order.state == OrderState::Done && order.apart == 0).then_some(order.reverse != 0)
+}
+
 /// Which loops must run backwards to deliver an order, where they can.
 pub fn directions(sources: &[Source], loops: &[Candidate], wanted: &Wanted<'_>) -> Option<Mask> {
     let mut order = Order::default();
@@ -326,7 +349,13 @@ fn path(sources: &[Source], loops: Vec<Candidate>, wanted: Option<&Wanted<'_>>, 
     if !ordered && delivered == 0 {
         (reverse, apart) = (0, 0);
     }
-    Path { loops, reverse, apart, ordered, sorted: false, delivered, adjacent: false, arguments: false, rows }
+    let whole = wanted.filter(|_| !ordered && delivered == 0);
+    let inner = whole.and_then(|w| inner_delivers(sources, &loops, w));
+    if inner == Some(true) {
+        reverse = 1 << (loops.len() - 1);
+    }
+    let inner = inner.is_some();
+    Path { loops, reverse, apart, ordered, delivered, inner, rows, ..Path::default() }
 }
 
 /// A cost or a number of rows as coarsely as it is known, in steps of 7 percent: of paths as good as each other, the one

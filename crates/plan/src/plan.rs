@@ -150,6 +150,8 @@ pub struct CorePlan {
     pub unordered: bool,
     /// So many leading terms of ORDER BY in whose order the loops deliver the rows, where that is not the whole.
     pub delivered: usize,
+    /// Each run of the innermost loop, for one value of IN, delivers its rows in the order of ORDER BY.
+    pub inner_ordered: bool,
     /// What comes out.
     pub result: Few<Expr>,
     /// The only loop seeks the next distinct result, or the next distinct argument of the only aggregate.
@@ -307,6 +309,8 @@ pub struct Level {
     pub query: Option<Box<FromPlan>>,
     /// How its rows are found.
     pub access: Access,
+    /// Of a table on the right side of a RIGHT JOIN: how it is read once more for the rows without a match.
+    pub again: Option<Box<Access>>,
     /// For the right side of an outer join: conditions that make a row a match.
     pub on: Vec<Expr>,
     /// Conditions tested as soon as this level's row is there.

@@ -342,6 +342,7 @@ impl<'a> Planner<'a> {
         let mut ordered = path.ordered && plan.grouping == Grouping::None && !order_by.is_empty();
         let sorted = if path.ordered { input_order.len() } else { path.delivered };
         plan.delivered = if windows.is_empty() { path.delivered } else { 0 };
+        plan.inner_ordered = path.inner && !core.aggregate && windows.is_empty();
         plan.unordered &= input_order.is_empty() || sorted == 0;
         match plan.grouping {
             Grouping::All => plan.first_row_only = min_max.is_some() && path.ordered,
@@ -513,6 +514,12 @@ impl<'a> Planner<'a> {
         }
         let path = join_order::search(&core.sources, candidates, wanted.as_ref(), self.runs);
         let mut path = path.ok_or_else(|| Error::sql("no query solution"))?;
+        if core.sources.iter().any(|s| s.join.right) {
+            for (i, list) in a.unmatched()? {
+                let found = join_order::search(&core.sources[i..=i], Few::one(list), None, 1.0);
+                path.again.extend(found.and_then(|mut p| p.loops.pop()).map(|c| (i, Some(c.access))));
+            }
+        }
         let grouped = core.aggregate && !core.group_by.is_empty();
         if path.ordered && grouped && group_order(&core.group_by, order_by, &self.binary()).is_some() {
             let w = Wanted { terms: order_by, what: What::Order, part: false, most, constant: &constant };
@@ -564,17 +571,20 @@ impl<'a> Planner<'a> {
     /// `shared`: another source reads the same rows, and other columns of them.
     fn query_in_from(&mut self, q: &mut FromQuery, used: &NumberSet, shared: bool) -> Result<FromPlan> {
         let columns = q.select.columns.clone();
+        let drops = q.recursive.is_none() && !shared && q.materialize != Some(true) && q.outer.is_empty();
         let mut select = std::mem::replace(&mut q.select, Select { columns, ..Select::default() });
-        if q.recursive.is_none() && !shared && q.materialize != Some(true) && q.outer.is_empty() {
-            drop_unread(&mut select, used);
-        }
+        let late = if drops { drop_unread(&mut select, used) } else { Vec::new() };
         for e in select.cores.iter_mut().flat_map(|c| c.values.iter_mut().flatten().chain(&mut c.result)) {
             *e = std::mem::replace(e, Expr::int(0)).as_column();
         }
         if q.recursive.is_some() {
             select.order_by.clear();
         }
-        let plan = self.select(select)?;
+        let mut plan = self.select(select)?;
+        for k in late.into_iter().filter(|k| !plan.order_by.iter().any(|o| o.column == Some(*k))) {
+            let results = plan.cores.iter_mut().filter_map(|c| c.result.get_mut(k));
+            results.for_each(|e| *e = Expr::Const(Value::Null));
+        }
         let recursive = match &mut q.recursive {
             None => None,
             Some(r) => {
@@ -638,8 +648,8 @@ impl<'a> Planner<'a> {
             }
         }
         let (source, on) = (std::mem::take(&mut core.sources).into_only(), Vec::new());
-        plan.levels =
-            Few::one(Level { source, query: None, access, on, filter, bloom: Bloom::None, rows: 1.0 });
+        let (query, again, bloom, rows) = (None, None, Bloom::None, 1.0);
+        plan.levels = Few::one(Level { source, query, access, again, on, filter, bloom, rows });
         Ok(())
     }
 
@@ -671,7 +681,7 @@ impl<'a> Planner<'a> {
         };
         let (right, outer) = (positions(|j| j.right), positions(|j| j.left || j.right));
         let all = core.sources.len();
-        let Path { loops, reverse, apart, .. } = path;
+        let Path { loops, reverse, apart, mut again, .. } = path;
         let as_written = loops.iter().enumerate().all(|(l, c)| l == c.source);
         let given = std::mem::take(&mut core.sources);
         let (mut in_turn, by_place) = match as_written {
@@ -715,7 +725,12 @@ impl<'a> Planner<'a> {
             }
             self.access_exprs(&access)?;
             let (on, filter) = (Vec::new(), Vec::new());
-            plan.levels.push(Level { source, query, access, on, filter, bloom: Bloom::None, rows: c.rows });
+            let again = again.iter_mut().find(|a| a.0 == c.source).and_then(|a| a.1.take()).map(Box::new);
+            if let Some(a) = &again {
+                self.access_exprs(a)?;
+            }
+            let (bloom, rows) = (Bloom::None, c.rows);
+            plan.levels.push(Level { source, query, access, again, on, filter, bloom, rows });
         }
         let level_of = |source: usize| place[source] as usize;
         for (n, t) in terms.into_iter().enumerate() {
@@ -855,24 +870,32 @@ fn skips_rows(l: &Level) -> bool {
     both.any(|(c, u)| c.op == ConstraintOp::Offset && u.arg > 0 && u.omit)
 }
 
-/// Puts NULL for the columns of a query in FROM that nobody reads, where that changes nothing else.
-fn drop_unread(select: &mut Select, used: &NumberSet) {
+/// Puts NULL for the columns of a query in FROM that nobody reads, where that changes nothing else. Answers which can be left out
+/// once the loops are chosen: which rows are within a limit may hang on what these deliver, and then they are those that read the
+/// columns.
+fn drop_unread(select: &mut Select, used: &NumberSet) -> Vec<usize> {
     let sets = select.ops.iter().any(|o| *o != CompoundOp::UnionAll);
     let whole = |c: &Core| c.aggregate || c.distinct || !c.windows.is_empty();
     if sets || !select.ops.is_empty() && !select.order_by.is_empty() || select.cores.iter().any(whole) {
-        return;
+        return Vec::new();
     }
-    // Which rows are within a limit may hang on what the loops deliver: then they are those that read the columns.
+    let mut late = Vec::new();
     let limited = select.limit.is_some();
     for i in (0..select.columns.len()).filter(|i| !used.contains(*i)) {
+        let column = |c: &Core| matches!(c.result.get(i), Some(Expr::Column(_)));
+        if limited && select.cores.iter().any(column) {
+            late.push(i);
+            continue;
+        }
         for c in &mut select.cores {
             for row in c.values.iter_mut().map(|r| &mut r[..]).chain(std::iter::once(&mut c.result[..])) {
-                if let Some(e) = row.get_mut(i).filter(|e| !(limited && matches!(e, Expr::Column(_)))) {
+                if let Some(e) = row.get_mut(i) {
                     *e = Expr::Const(Value::Null);
                 }
             }
         }
     }
+    late
 }
 
 /// Whether the query is a common table expression AS MATERIALIZED.

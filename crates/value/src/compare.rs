@@ -151,6 +151,7 @@ enum First<'a> {
     Int(i64),
     Text(&'a [u8], &'a Collation),
     Blob(&'a [u8]),
+    Null,
     Other,
 }
 
@@ -163,6 +164,7 @@ impl<'a> Probe<'a> {
             (Some(Value::Int(k)), Some(_)) => First::Int(*k),
             (Some(Value::Text(k, _)), Some(f)) if info.enc == Encoding::Utf8 => First::Text(k, &f.coll),
             (Some(Value::Blob(k, _)), Some(_)) => First::Blob(k),
+            (Some(Value::Null), Some(_)) => First::Null,
             _ => First::Other,
         };
         let desc = info.fields.first().is_some_and(|f| f.desc);
@@ -215,6 +217,7 @@ impl<'a> Probe<'a> {
                 First::Blob(k) if t >= 12 && t & 1 == 0 => {
                     body.get(..(t as usize - 12) / 2).map(|b| b.cmp(k))
                 }
+                First::Null if t == 0 => Some(Equal),
                 _ => None,
             };
             match o {

@@ -43,6 +43,9 @@ pub(crate) struct TreeCursor {
     pub null_row: bool,
     /// The index cursor that knows where this one should be.
     pub deferred: Option<usize>,
+    /// Of a WITHOUT ROWID table: the fields of that index which are its key, and room for their values.
+    pub key_fields: Option<Rc<[i64]>>,
+    pub key_values: Vec<Value>,
     /// What is expected of that index cursor.
     pub ahead: Ahead,
     pub cache: RowCache,
@@ -323,6 +326,8 @@ impl TreeCursor {
             key,
             null_row: true,
             deferred: None,
+            key_fields: None,
+            key_values: Vec::new(),
             ahead: Ahead::default(),
             cache: RowCache::default(),
             probe: None,

@@ -13,6 +13,7 @@ use iolite_value::arith::{self, Arith};
 use iolite_value::{Affinity, Collation, POINTER, Value, compare};
 use std::cell::Cell;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 /// Interruption is asked for once in so many instructions, unless [`Vm::check_every`] says otherwise.
 pub(crate) const CHECK_EVERY: u32 = 8000;
@@ -383,6 +384,11 @@ impl Vm {
                 Opcode::DeferredSeek => {
                     let t = self.tree(i.p3)?;
                     t.deferred = Some(i.p1 as usize);
+                    if let P4::Numbers(fields) = &i.p4
+                        && t.key_fields.as_ref().is_none_or(|f| !Rc::ptr_eq(f, fields))
+                    {
+                        t.key_fields = Some(fields.clone());
+                    }
                     t.null_row = false;
                     t.cache.reset();
                 }

@@ -19,11 +19,11 @@ use crate::expr::columns::Columns;
 use crate::expr::{Eval, Ex};
 use crate::query::loops::SEEK;
 use crate::query::tables_of;
-use crate::query::{Cond, InFrom, NestedKind, Query};
+use crate::query::{AggSpec, Cond, InFrom, NestedKind, Query};
 use crate::runtime::Runtime;
 use crate::store::chunk::{Chunk, Data, Dict, Field};
 use crate::store::decode::{self, ColKey, Wanted};
-use crate::store::{FEW_LEAVES, Loaded, Part, Store, TableState, lock};
+use crate::store::{FEW_LEAVES, Loaded, Part, Segment, Store, TableState, lock};
 use iolite_base::Result;
 use iolite_base::hash::FastHasher;
 use iolite_btree::{Btree, Cursor, TreeKind};
@@ -44,8 +44,12 @@ const DECODE_TEXT: (f64, f64) = (12.0, 250.0);
 const OVERFLOW: f64 = 600.0;
 /// For a leaf that is scanned in columns that are there, for each column.
 const SCANNED: f64 = 85.0;
-/// For a leaf that has to be read where a table does not fit the cache.
+/// For a leaf that has to be read: the first time, or where a table does not fit the cache.
 const READ: f64 = 1_500.0;
+/// For a value of any kind that is added up.
+const MIXED: f64 = 90.0;
+/// For a row whose key goes to the set of a nested query.
+const NESTED: f64 = 25.0;
 /// For a row and a column of such a scan.
 const EACH: f64 = 1.5;
 /// For a row and a column beside an index's range, and for a text that is tested.
@@ -61,6 +65,8 @@ const GROUPED: f64 = 60.0;
 const BUILT: f64 = 250.0;
 /// How much of it at least.
 const CODED: f64 = 0.1;
+/// For a value of a row of a query in FROM.
+const MADE: f64 = 60.0;
 /// For a row that is scanned to be looked up in other tables.
 const PROBED: f64 = 15.0;
 /// Rows of a leaf at least, where they are not known.
@@ -98,18 +104,25 @@ struct Estimate {
 }
 
 /// Estimates; whether what is decoded would be kept.
-fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
+fn estimate(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<(Estimate, bool)> {
     let mut e = Estimate { rest: q.loops.rest, first: q.loops.first, ..Estimate::default() };
-    let (mut keep, mut largest) = (true, 0.0);
+    let (mut keep, mut largest, mut known) = (true, 0.0, 1.0);
     for (t, spec) in q.tables.iter().enumerate() {
         if let Some(from) = &spec.query {
             for arm in &from.arms {
-                let (own, k) = estimate(arm, rt)?;
+                let (own, k) = estimate(arm, rt, params)?;
                 keep &= k;
                 e.decode += own.decode;
                 e.build += own.build;
                 e.look += own.look;
-                e.scan += own.scan + own.rest;
+                let loops = own.scan + own.rest;
+                match walk_to_limit(from, arm, rt, params)? {
+                    Some(walk) => {
+                        e.scan += walk.min(loops);
+                        e.decode += decoding_late(arm, rt)?;
+                    }
+                    None => e.scan += loops,
+                }
             }
             continue;
         }
@@ -126,10 +139,10 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
             e.build += rows_known(&state) * BUILT;
         }
         if t == 0 && q.loops.scans {
-            e.scan = leaves * LEAF * q.loops.width;
+            e.scan = leaves * LEAF * q.loops.width + reading(&bt, leaves) * q.loops.width;
             if spec.table.rows.get() == DEFAULT_ROWS && e.rest < f64::INFINITY {
                 // Without ANALYZE the planner does not know.
-                let known = leaves * look_at_leaves(&store, &bt, &state, &[])?.0 / DEFAULT_ROWS;
+                known = leaves * look_at_leaves(&store, &bt, &state, &[])?.0 / DEFAULT_ROWS;
                 (e.rest, e.first) = (e.rest * known, e.first * known);
             }
         }
@@ -141,6 +154,7 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
                 true => spec.table.rows.get() * if q.distinct.is_some() { ORDERED } else { EACH },
                 false => rows_known(&state) * EACH,
             };
+            e.look += mixed(q, &state) * MIXED;
             if q.distinct.is_some() && !q.in_order {
                 e.look += rows_known(&state) * SORTED;
             }
@@ -149,9 +163,12 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         e.decodes_again |= state.decodes_again(&keys);
     }
     for n in &q.nested {
-        let (own, k) = estimate(&n.query, rt)?;
+        let (own, k) = estimate(&n.query, rt, params)?;
         keep &= k;
         e.decode += own.decode;
+        if !n.keys.is_empty() {
+            e.build += rows_of_all(&n.query, rt)? * NESTED;
+        }
         let once = match n.kind {
             // The first row will do: a scan finds it halfway, if there is one.
             NestedKind::Exists => 0.5 * own.scan + own.rest.min(SEEK * n.query.tables.len() as f64),
@@ -160,15 +177,42 @@ fn estimate(q: &Query, rt: &dyn Runtime) -> Result<(Estimate, bool)> {
         if n.keys.is_empty() {
             e.scan += once;
         } else {
-            e.rest += once * q.loops.rounds;
+            e.rest += once * q.loops.rounds * known;
         }
     }
     Ok((e, keep))
 }
 
+/// How many values of the only table are added up that lie in columns of values of any kind.
+fn mixed(q: &Query, state: &TableState) -> f64 {
+    let mut slots = vec![false; q.slots.len()];
+    let sums = ["sum", "total", "avg"];
+    let adds = |a: &&AggSpec| sums.contains(&&*a.function.name);
+    q.aggs.iter().filter(adds).flat_map(|a| &a.args).for_each(|e| e.slots(&mut |s| slots[s] = true));
+    let looked_at = q.slots.iter().zip(slots).filter(|(s, any)| *any && s.table == 0);
+    let of = |key: ColKey| {
+        let rows = |s: &Arc<Segment>| match lock(&s.chunks).get(&key).map(|c| &c.data) {
+            Some(Data::Dict { .. } | Data::Plain(_)) => s.rows.get().map_or(0, |r| r.len()) as f64,
+            _ => 0.0,
+        };
+        state.segments.iter().map(rows).sum::<f64>()
+    };
+    looked_at.map(|(s, _)| of(s.key())).sum()
+}
+
 /// The rows of a table in segments that were decoded.
 fn rows_known(state: &TableState) -> f64 {
     state.segments.iter().filter_map(|s| s.rows.get()).map(|r| r.len()).sum::<usize>() as f64
+}
+
+/// About how many rows the largest table of a query has.
+fn rows_of_all(q: &Query, rt: &dyn Runtime) -> Result<f64> {
+    let mut most = 0.0f64;
+    for spec in q.tables.iter().filter(|t| t.query.is_none()) {
+        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        most = most.max(rows_known(&state).max(state.leaves() as f64 * FEW_ROWS));
+    }
+    Ok(most)
 }
 
 /// The columns of a table that are wanted for all of its rows.
@@ -177,9 +221,18 @@ fn early_columns(q: &Query, t: usize) -> Vec<ColKey> {
     soon.chain(&q.order_slots).filter(|s| s.table == t).map(|s| s.key()).collect()
 }
 
-/// Nanoseconds for decoding so many columns of so many leaves, whatever their texts are.
-fn decoding_at_least(leaves: f64, missing: usize) -> f64 {
-    if missing == 0 { 0.0 } else { leaves * (DECODE.0 + DECODE.1 * missing as f64) }
+/// Nanoseconds for decoding so many columns of all leaves of a table, whatever their texts are.
+fn decoding_at_least(bt: &Btree, state: &TableState, missing: usize) -> f64 {
+    if missing == 0 {
+        return 0.0;
+    }
+    state.leaves() as f64 * (DECODE.0 + DECODE.1 * missing as f64) + reading(bt, state.leaves() as f64)
+}
+
+/// Nanoseconds for reading those of so many leaves that cannot be in the cache.
+fn reading(bt: &Btree, leaves: f64) -> f64 {
+    let cached = bt.cache_bytes() as f64 / f64::from(bt.page_size());
+    (leaves - cached).max(0.0) * READ
 }
 
 /// Nanoseconds for decoding those columns of a table that are not there.
@@ -189,10 +242,9 @@ fn decoding(q: &Query, t: usize, keys: &[ColKey], at: (&Store, &Btree, &TableSta
     if missing == 0 {
         return Ok(0.0);
     }
-    let leaves = state.leaves() as f64;
     let texts: Vec<ColKey> =
         own_texts(q, t).filter(|k| state.missing(&[*k]) > 0 && keys.contains(k)).collect();
-    let mut all = decoding_at_least(leaves, missing);
+    let (leaves, mut all) = (state.leaves() as f64, decoding_at_least(bt, state, missing));
     if !texts.is_empty() {
         let mut h = FastHasher::default();
         (q.tables[t].table.root.get(), &texts).hash(&mut h);
@@ -231,12 +283,12 @@ fn look_at_leaves(store: &Store, bt: &Btree, state: &TableState, texts: &[ColKey
     Ok((rows / some.len().max(1) as f64, dicts.iter().zip(&built.chunks).map(new).sum()))
 }
 
-/// The columns in use of a table that are declared as texts.
+/// The columns in use of a table that may hold texts, as they are declared.
 fn own_texts(q: &Query, t: usize) -> impl Iterator<Item = ColKey> {
     let table = &q.tables[t].table;
     let is_text = move |field: Option<usize>| {
         let column = table.field_of.iter().position(|f| field.is_some() && *f == field);
-        column.is_some_and(|c| table.columns[c].affinity == Affinity::Text)
+        column.is_some_and(|c| !table.columns[c].affinity.is_numeric())
     };
     q.slots.iter().filter(move |s| s.table == t && is_text(s.field)).map(|s| s.key())
 }
@@ -509,7 +561,7 @@ fn better_sought(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Re
     let all = rows_known(&state);
     let look = all.max(leaves) * looked_at(q);
     if q.tables.len() > 1 {
-        let (e, keep) = estimate(q, rt)?;
+        let (e, keep) = estimate(q, rt, params)?;
         let loops = q.loops.rest * rows / q.loops.first;
         let columns = share * e.decode + e.build + look;
         return Ok(!keep || loops + read < columns + rows * GROUPED + BEGUN);
@@ -547,11 +599,51 @@ fn sorts_all(arm: &Query) -> bool {
     all && arm.order.is_empty() && !arm.in_order && arm.loops.scans && arm.tables[0].query.is_none()
 }
 
+/// Nanoseconds of walking in rows until a query in FROM has as many as its LIMIT wants, where an arm gives rows of a table as they
+/// come.
+fn walk_to_limit(from: &InFrom, arm: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
+    let (Some(last), [spec]) = (from.last(params), &arm.tables[..]) else { return Ok(None) };
+    let as_they_come = arm.grouping == Grouping::None && arm.distinct.is_none() && arm.order.is_empty();
+    if !as_they_come || !arm.in_order || !arm.loops.scans || spec.query.is_some() {
+        return Ok(None);
+    }
+    let mut share = 1.0;
+    if !arm.conds.is_empty() {
+        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        let rows = rows_known(&state).max(state.leaves() as f64 * FEW_ROWS);
+        let Some(passing) = sample_rows(arm, &arm.conds, rt, params)? else { return Ok(None) };
+        share = (passing / rows).clamp(1e-6, 1.0);
+    }
+    Ok(Some(last * WALKED / share))
+}
+
+/// Nanoseconds for decoding the columns that only the result of an arm over one table reads.
+fn decoding_late(arm: &Query, rt: &dyn Runtime) -> Result<f64> {
+    let spec = &arm.tables[0];
+    let (store, bt) = (rt.store(spec.db)?, rt.btree(spec.db)?);
+    let state = store.table(&bt, spec.table.root.get())?;
+    let early = early_columns(arm, 0);
+    let late: Vec<ColKey> = arm.slots.iter().map(|s| s.key()).filter(|k| !early.contains(k)).collect();
+    decoding(arm, 0, &late, (&store, &bt, &state))
+}
+
 /// Whether loops that stop at a query's LIMIT are done before columns have been looked at: the first of its arms gives
-/// all rows of a table.
+/// all rows of a table, or rows as they come.
 fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
     let (arm, Some(last)) = (&from.arms[0], from.last(params)) else { return Ok(false) };
     let [spec] = &arm.tables[..] else { return Ok(false) };
+    if let Some(walk) = walk_to_limit(from, arm, rt, params)? {
+        let bt = rt.btree(spec.db)?;
+        let state = rt.store(spec.db)?.table(&bt, spec.table.root.get())?;
+        let keys: Vec<ColKey> = arm.slots.iter().map(|s| s.key()).collect();
+        // Looking at leaves for their texts may take longer than the walk does.
+        if walk < decoding_at_least(&bt, &state, state.missing(&keys)) {
+            return Ok(true);
+        }
+        let (e, _) = estimate(arm, rt, params)?;
+        let made = last * arm.slots.len() as f64 * MADE;
+        return Ok(walk < e.decode + decoding_late(arm, rt)? + e.look.min(made) + made + BEGUN);
+    }
     if !sorts_all(arm) {
         return Ok(false);
     }
@@ -637,17 +729,18 @@ pub(crate) fn better_in_rows(
         && let Some(n) = most_rows(q, rt, params)?
     {
         let spec = &q.tables[0];
-        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+        let bt = rt.btree(spec.db)?;
+        let state = rt.store(spec.db)?.table(&bt, spec.table.root.get())?;
         let leaves = state.leaves() as f64;
         let scanned = leaves * SCANNED * q.slots.len().max(1) as f64;
         let walk = SEEK + n * WALKED;
         // Looking at leaves for their texts may take longer than the range does.
-        if walk < decoding_at_least(leaves, state.missing(&early_columns(q, 0))) + scanned {
+        if walk < decoding_at_least(&bt, &state, state.missing(&early_columns(q, 0))) + scanned {
             return Ok(true);
         }
         walked = Some((walk, scanned));
     }
-    let (mut e, keep) = estimate(q, rt)?;
+    let (mut e, keep) = estimate(q, rt, params)?;
     if walked.is_some_and(|(walk, scanned)| walk < e.decode + scanned) {
         return Ok(true);
     }

@@ -101,7 +101,7 @@ fn of_index(
         let order = extra.iter().map(|o| &o.expr);
         index.columns.iter().all(stored) && !walk::reads_beyond(c, order, s.id, held)
     };
-    let suffices = plain || table.has_rowid() && within(&knows);
+    let suffices = plain || within(&knows);
     let grouped = c.aggregate && !c.group_by.is_empty() && !exprs.is_empty();
     let covers = plain || suffices && !grouped && !nullable && (said.is_empty() || within(&has));
     let said = said.into();

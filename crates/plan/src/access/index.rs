@@ -31,6 +31,8 @@ pub(super) struct IndexBuild<'b, 'a> {
     /// What the terms say of its fields, in the terms' order.
     pub says: Vec<Says<'b>>,
     pub covering: bool,
+    /// It covers the query, and the table is left alone.
+    pub alone: bool,
     pub entries: f64,
     pub step: f64,
     pub stat: &'b iolite_catalog::IndexStat,
@@ -109,11 +111,10 @@ impl IndexBuild<'_, '_> {
 
     /// How many of the next fields of the index are the first ones of a row that is IN what a query gives.
     fn row_fields(&self, t: &Term, field: usize, limit: usize) -> usize {
-        let fields = &self.info.key.fields;
         let is_next = |k: &usize| {
             let is_it =
                 |f: &Form| matches!(f.op, Op::InSelect(_, n) if n == *k) && self.matches(f, field + k);
-            fields[field + k].desc == fields[field].desc && t.forms.iter().any(is_it)
+            t.forms.iter().any(is_it)
         };
         (0..limit - field).take_while(is_next).count()
     }
@@ -185,6 +186,20 @@ impl IndexBuild<'_, '_> {
             (self.needs, self.fan, self.likely) = saved;
         }
         better
+    }
+
+    /// Whether rows of a query that IN asks are compared with fields of several directions: they come in that of the first.
+    fn turned_by_rows(&self) -> bool {
+        let fields = &self.info.key.fields;
+        let mut first = 0;
+        self.eq.iter().enumerate().any(|(n, e)| match e {
+            EqTerm::InSelect(_, 0) => {
+                first = n;
+                false
+            }
+            EqTerm::InSelect(..) => fields[n].desc != fields[first].desc,
+            _ => false,
+        })
     }
 
     /// The entries for each value of the first fields.
@@ -317,6 +332,10 @@ impl IndexBuild<'_, '_> {
         }
         c.one_row = one_row;
         (c.order, c.unique_keys) = self.a.order_keys(self.info, &self.eq, self.table);
+        let turned = self.turned_by_rows();
+        if turned {
+            (c.order, c.unique_keys) = (Vec::new(), None);
+        }
         let single = |e: &EqTerm| matches!(e, EqTerm::Eq { .. } | EqTerm::IsNull);
         let ends = lo.is_some() || hi.is_some() || self.not_null.is_some();
         c.splits_nulls = !ends && !one_row && self.eq.iter().all(single);
@@ -326,7 +345,8 @@ impl IndexBuild<'_, '_> {
                 key.never_null = true;
             }
         }
-        c.order_unique = index.unique.is_none() || self.table.has_rowid() || c.unique_keys.is_some();
+        let tells_apart = index.unique.is_none() || self.table.has_rowid() || c.unique_keys.is_some();
+        c.order_unique = !turned && tells_apart;
         c.constant = Few::with_capacity(self.eq.len());
         for (e, column) in self.eq.iter().zip(&index.columns) {
             match &column.source {
@@ -345,7 +365,7 @@ impl IndexBuild<'_, '_> {
             not_null: self.not_null.is_some(),
             nulls_apart: false,
             reverse: false,
-            covering: self.covering,
+            covering: self.alone,
             one_row,
         }));
         self.out.push(c);

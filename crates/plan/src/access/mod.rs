@@ -193,6 +193,26 @@ impl Accesses<'_> {
         Ok(out)
     }
 
+    /// The candidates for reading each table on the right side of a RIGHT JOIN once more, for the rows without a match: by what
+    /// conditions behind the joins say of it alone.
+    pub fn unmatched(&self) -> Result<Vec<(usize, Vec<Candidate>)>> {
+        let mut out = Vec::new();
+        for (i, s) in self.sources.iter().enumerate() {
+            if !s.join.right || s.table().is_none() {
+                continue;
+            }
+            let mut sources = self.sources.to_vec();
+            (sources[i].join.left, sources[i].join.right) = (false, false);
+            let alone = |t: &Term| t.on.is_none() && t.mask == 1 << i && !t.derived;
+            let own = |t: &&Term| alone(t) && !t.expr.any(&mut is_nested);
+            let terms: Vec<Term> = self.terms.iter().filter(own).cloned().collect();
+            let before = vec![0; sources.len()];
+            let a = Accesses { sources: &sources, terms: &terms, before: &before, asked: None, ..*self };
+            out.push((i, a.of(i)?));
+        }
+        Ok(out)
+    }
+
     pub(crate) fn scan(&self, i: usize, rows: f64, cost: f64) -> Candidate {
         Candidate {
             source: i,
@@ -463,8 +483,9 @@ impl Accesses<'_> {
             return;
         }
         let index = &info.index;
-        // What has found no match is looked for in the table.
-        let covering = covers(&self.sources[i], table, index) && !self.sources[i].join.right;
+        let covering = covers(&self.sources[i], table, index);
+        // What has found no match is looked for in the table. SQLite thinks an index that covers the query as cheap all the same.
+        let alone = covering && !self.sources[i].join.right;
         let stat = index.stat.borrow();
         if stat.measured {
             table.stat_used.set(true);
@@ -482,8 +503,12 @@ impl Accesses<'_> {
             let as_wide = table.has_rowid() && !shorter;
             let step = if as_wide { cost::TABLE_ROW * 1.1 } else { step };
             let mut c = self.scan(i, entries, entries * (step + fetch));
-            c.access =
-                Access::IndexScan { index: index.clone(), key: info.key.clone(), reverse: false, covering };
+            c.access = Access::IndexScan {
+                index: index.clone(),
+                key: info.key.clone(),
+                reverse: false,
+                covering: alone,
+            };
             (c.order, c.unique_keys) = self.order_keys(info, &[], table);
             (c.order_unique, c.splits_nulls) = (true, true);
             let narrower = covering && (is_pk || !index.has_expr());
@@ -503,6 +528,7 @@ impl Accesses<'_> {
             terms,
             says: Vec::new(),
             covering,
+            alone,
             entries,
             step,
             stat: &stat,
@@ -625,7 +651,8 @@ impl Accesses<'_> {
                 {
                     a.covering = false;
                 }
-                let filter = arm.iter().filter(|t| !t.derived).map(|t| t.expr.clone()).collect();
+                let tested = |(n, t): &(usize, &Term)| !t.derived && !best.used.contains(*n);
+                let filter = arm.iter().enumerate().filter(tested).map(|(_, t)| t.expr.clone()).collect();
                 branches.push(OrBranch { access, filter });
             }
             if !good {
@@ -641,6 +668,10 @@ impl Accesses<'_> {
         }
         Ok(())
     }
+}
+
+fn is_nested(e: &Expr) -> bool {
+    matches!(e, Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_))
 }
 
 /// Whether an index is the table itself.
@@ -665,7 +696,7 @@ pub(crate) fn fetches_by(level: &Level) -> Option<&Rc<Index>> {
         Access::Index(a) if !a.covering => &a.index,
         _ => return None,
     };
-    table.has_rowid().then_some(index)
+    (!is_primary(table, index)).then_some(index)
 }
 
 /// Whether what an expression reads of a source is in an index.

@@ -269,7 +269,11 @@ impl<'p> Teller<'p> {
         for l in c.levels.iter().filter(|l| l.source.join.right) {
             let id = self.line_of(l, Role::Unmatched, format!("RIGHT-JOIN {}", print::own_name(&l.source)));
             self.below(id, |t| {
-                t.line(format!("SCAN {}", print::source_name(&l.source)));
+                let name = print::source_name(&l.source);
+                t.line(match &l.again {
+                    Some(a) => print::access(a, &l.source, &name),
+                    None => format!("SCAN {name}"),
+                });
             });
         }
     }

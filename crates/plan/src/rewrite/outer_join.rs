@@ -11,35 +11,28 @@ use iolite_value::Value;
 
 /// Turns LEFT JOINs into inner joins where conditions reject rows of NULLs, RIGHT JOINs likewise, and FULL JOINs into
 /// what is left of them. Where no RIGHT JOIN is left, the conditions of an inner join are those of WHERE.
+///
+/// Each source is looked at once, from left to right, as SQLite does: what becomes an inner join behind a LEFT JOIN makes none of
+/// that, since the order of the loops, which is that of the rows, hangs on it.
 pub fn strengthen(core: &mut Core) {
-    drop_left(core);
-    // A row of the right side without a match has NULLs in all that stands before it.
-    for j in 1..core.sources.len() {
-        let (left, right) = core.sources.split_at(j);
-        let rejects = |f: &Filter| f.on.is_none() && left.iter().any(|s| rejects_null(&f.expr, s.id));
-        if right[0].join.right && core.filter.iter().any(rejects) {
-            core.sources[j].join.right = false;
+    for i in 0..core.sources.len() {
+        let id = core.sources[i].id;
+        let rejected = |f: &Filter| counts(core, f, i) && rejects_null(&f.expr, id);
+        if core.sources[i].join.left && core.filter.iter().any(rejected) {
+            core.sources[i].join.left = false;
+        }
+        // A row of a right side without a match has NULLs in all that stands before it.
+        let rejects = |f: &Filter| f.on.is_none() && rejects_null(&f.expr, id);
+        if core.sources[i + 1..].iter().any(|s| s.join.right) && core.filter.iter().any(rejects) {
+            core.sources.iter_mut().skip(i + 1).for_each(|s| s.join.right = false);
         }
     }
     if core.sources.iter().any(|s| s.join.right) {
         return;
     }
-    // Without RIGHT JOINs, conditions of inner joins count, too.
-    drop_left(core);
     let sources = &core.sources;
     for f in core.filter.iter_mut() {
         f.on = f.on.filter(|on| sources.iter().any(|s| s.id == *on && s.join.left));
-    }
-}
-
-/// Turns LEFT JOINs into inner joins where conditions reject rows of NULLs.
-fn drop_left(core: &mut Core) {
-    loop {
-        let weak = core.sources.iter().position(|s| {
-            s.join.left && core.filter.iter().any(|f| counts(core, f, s.id) && rejects_null(&f.expr, s.id))
-        });
-        let Some(i) = weak else { break };
-        core.sources[i].join.left = false;
     }
 }
 
@@ -121,16 +114,12 @@ fn fits_once(core: &Core, id: TableId, table: &iolite_catalog::Table) -> bool {
     })
 }
 
-/// Whether the condition is tested on rows that the join of `table` has already made.
-fn counts(core: &Core, f: &Filter, table: TableId) -> bool {
+/// Whether a condition is tested on rows that the join at place `at` has already made: that of WHERE, or of an inner join behind it
+/// where no RIGHT JOIN follows.
+fn counts(core: &Core, f: &Filter, at: usize) -> bool {
     let Some(on) = f.on else { return true };
-    let at = |t: TableId| core.sources.iter().position(|s| s.id == t);
-    match (at(on), at(table)) {
-        (Some(p), Some(q)) => {
-            p > q && !core.sources[p].join.left && !core.sources.iter().any(|s| s.join.right)
-        }
-        _ => false,
-    }
+    let behind = &core.sources[at + 1..];
+    behind.iter().any(|s| s.id == on && !s.join.left) && !behind.iter().any(|s| s.join.right)
 }
 
 /// Whether the condition cannot be true while all columns of `table` are NULL.

@@ -38,6 +38,9 @@ impl Vm {
     pub(crate) fn pay(&mut self, n: i32) -> Result<()> {
         let Some(VCursor::Tree(t)) = &mut self.f.cursors[n as usize] else { return Ok(()) };
         let Some(index) = t.deferred.take() else { return Ok(()) };
+        if t.key.is_some() {
+            return self.pay_by_key(n, index);
+        }
         let id = match &mut self.f.cursors[index] {
             Some(VCursor::Tree(x)) => {
                 x.settle()?;
@@ -55,6 +58,36 @@ impl Vm {
             return Err(Code::Internal.into());
         };
         match t.ahead.seek(&mut t.cur, &x.cur, id)? {
+            Some(Ordering::Equal) => t.moved(true),
+            _ => return Err(Code::CorruptIndex.into()),
+        }
+        Ok(())
+    }
+
+    /// The same for the cursor of a WITHOUT ROWID table, whose key is among the fields of the index.
+    fn pay_by_key(&mut self, n: i32, index: usize) -> Result<()> {
+        let enc = self.enc;
+        let Ok([Some(VCursor::Tree(t)), Some(VCursor::Tree(x))]) =
+            self.f.cursors.get_disjoint_mut([n as usize, index])
+        else {
+            return Err(Code::Internal.into());
+        };
+        x.settle()?;
+        if x.null_row {
+            t.moved(false);
+            return Ok(());
+        }
+        let (Some(fields), Some(key)) = (t.key_fields.clone(), t.key.clone()) else {
+            return Err(Code::Internal.into());
+        };
+        t.key_values.resize(fields.len(), Value::Null);
+        for (field, value) in fields.iter().zip(&mut t.key_values) {
+            if !x.field(*field as usize, enc, false, value)? {
+                return Err(Code::CorruptIndex.into());
+            }
+        }
+        let at = t.cur.seek_key(&mut seek::ByKey::new(&t.key_values, &key, Ordering::Equal))?;
+        match at {
             Some(Ordering::Equal) => t.moved(true),
             _ => return Err(Code::CorruptIndex.into()),
         }
