@@ -7,7 +7,7 @@
 //! locked additions per value were 8 % of a bulk import). What a thread asks about the count is exact for its own
 //! claims; each other thread may hold up to [`CREDIT`] bytes more than it uses, and the highest count may miss as much.
 
-use crate::bytes::zeroed_memory;
+use crate::zeroed::zeroed_memory;
 use crate::{Code, Result};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};

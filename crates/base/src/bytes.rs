@@ -11,8 +11,8 @@
 //! A `Buf` is not `Send`. A connection that moves to another thread moves all of its `Buf`s together; whoever
 //! declares such a thing `Send` owns that argument.
 
-use crate::{Code, Result, alloc, slab};
-use std::alloc::{Layout, alloc as raw_alloc, alloc_zeroed, dealloc};
+use crate::{Result, alloc, slab};
+use std::alloc::{Layout, alloc as raw_alloc, dealloc};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -501,24 +501,6 @@ impl std::fmt::Debug for Bytes {
 impl std::fmt::Debug for Buf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Buf({} bytes, {} refs)", self.len(), self.refs())
-    }
-}
-
-/// Numbers that are zero where all their bytes are.
-pub(crate) trait Number {}
-impl Number for u8 {}
-impl Number for u64 {}
-
-/// A vector of `n` zeroes, or `SQLITE_NOMEM`: of a large one the kernel gives the pages as they are written to.
-pub(crate) fn zeroed_memory<T: Number>(n: usize) -> Result<Vec<T>> {
-    let layout = Layout::array::<T>(n).map_err(|_| Code::Nomem)?;
-    if layout.size() == 0 {
-        return Ok(Vec::new());
-    }
-    // SAFETY: the layout is that of `n` elements and not empty; zeroes are such elements.
-    unsafe {
-        let at = alloc_zeroed(layout) as *mut T;
-        if at.is_null() { Err(Code::Nomem.into()) } else { Ok(Vec::from_raw_parts(at, n, n)) }
     }
 }
 

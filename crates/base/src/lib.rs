@@ -25,6 +25,8 @@ pub mod slab;
 #[allow(unsafe_code)]
 mod small_str;
 pub mod varint;
+#[allow(unsafe_code)]
+mod zeroed;
 
 pub use bytes::{Buf, Bytes, PageData};
 pub use encoding::Encoding;

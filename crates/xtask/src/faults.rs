@@ -199,6 +199,17 @@ fn plant(root: &Path, copy: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Says which faults have no place any more: it stands in its file once, or the fault cannot be put back.
+pub fn misplaced(root: &Path, wrong: &mut Vec<String>) {
+    for (i, f) in every() {
+        let text = std::fs::read_to_string(root.join("crates").join(f.file)).unwrap_or_default();
+        let places = text.matches(f.find).count();
+        if places != 1 {
+            wrong.push(format!("seeded fault {i} has {places} places in {}: {}", f.file, f.title));
+        }
+    }
+}
+
 /// Removes the files below `dir` that are not among `names`, which are paths within `copy`: a file that was moved since must not be
 /// there twice.
 fn remove_others(copy: &Path, dir: &Path, names: &HashSet<&str>) -> std::io::Result<()> {

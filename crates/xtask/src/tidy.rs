@@ -50,6 +50,7 @@ const UNSAFE: &[&str] = &[
     "crates/base/src/pool.rs",
     "crates/base/src/slab.rs",
     "crates/base/src/small_str.rs",
+    "crates/base/src/zeroed.rs",
     "crates/os/src",
     "crates/func/src/math.rs",
     "crates/iolite/src/api/connection.rs",
@@ -79,6 +80,7 @@ pub fn run(root: &Path) -> bool {
         source(root, f, &mut wrong);
     }
     circles::check(root, &files, CIRCLES, &mut wrong);
+    crate::faults::misplaced(root, &mut wrong);
     for w in &wrong {
         println!("tidy: {w}");
     }
