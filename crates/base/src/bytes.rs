@@ -12,7 +12,7 @@
 //! declares such a thing `Send` owns that argument.
 
 use crate::{Result, alloc, slab};
-use std::alloc::{Layout, alloc as raw_alloc, dealloc};
+use std::alloc::{Layout, alloc as raw_alloc, alloc_zeroed, dealloc};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -196,13 +196,25 @@ impl Buf {
 
     /// An empty buffer with room for `cap` bytes.
     pub fn with_capacity(cap: usize) -> Result<Buf> {
+        Buf::fresh(cap, raw_alloc)
+    }
+
+    /// A buffer of `n` zeroes. Of a large one the kernel gives the pages as they are written to: those that are only read take no memory.
+    pub fn zeroed(n: usize) -> Result<Buf> {
+        let b = Buf::fresh(n, alloc_zeroed)?;
+        // SAFETY: fresh and unshared; all of its `cap >= n` bytes are zero.
+        unsafe { (*b.0.as_ptr()).len = n as u32 };
+        Ok(b)
+    }
+
+    fn fresh(cap: usize, from: unsafe fn(Layout) -> *mut u8) -> Result<Buf> {
         if cap > u32::MAX as usize - 64 {
             return Err(crate::Code::Toobig.into());
         }
         let cap = (HEADER + cap.max(8)).next_multiple_of(16) - HEADER;
         alloc::claim(HEADER + cap)?;
         // SAFETY: the size is at least HEADER + 8.
-        let p = unsafe { raw_alloc(Self::layout(cap)) } as *mut Header;
+        let p = unsafe { from(Self::layout(cap)) } as *mut Header;
         let Some(ptr) = NonNull::new(p) else {
             alloc::release(HEADER + cap);
             return Err(crate::Code::Nomem.into());

@@ -282,5 +282,5 @@ pub(crate) fn zeroblob(n: u64) -> iolite::Result<Value> {
     if n > 1_000_000_000 {
         return Err(iolite::Code::Toobig.into());
     }
-    Value::blob(&iolite_base::alloc::zeroed(n as usize)?)
+    Ok(Value::Blob(iolite_base::Buf::zeroed(n as usize)?.into_bytes(), 0))
 }

@@ -118,15 +118,7 @@ fn zeroblob(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     if n > limit(ctx) as u64 {
         return Err(too_big());
     }
-    let mut b = Buf::with_capacity(n as usize)?;
-    let zeros = [0; 4096];
-    let mut left = n as usize;
-    while left > 0 {
-        let part = left.min(zeros.len());
-        b.push(&zeros[..part]);
-        left -= part;
-    }
-    Ok(Value::Blob(b.into_bytes(), 0))
+    Ok(Value::Blob(Buf::zeroed(n as usize)?.into_bytes(), 0))
 }
 
 /// `r` rounded to `n` digits behind the point.
