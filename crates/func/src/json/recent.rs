@@ -9,9 +9,10 @@ use iolite_base::{Result, alloc};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// How many texts are kept, and how long each may be.
+/// How many texts are kept; how long each may be, and how long one of them.
 const MOST: usize = 4;
-const LONGEST: usize = 1 << 18;
+const LONG: usize = 1 << 18;
+const LONGEST: usize = 1 << 22;
 
 struct Parsed {
     text: Vec<u8>,
@@ -46,10 +47,13 @@ pub(super) fn parsed(text: &[u8]) -> Result<Rc<Vec<u8>>> {
     Ok(blob)
 }
 
-/// Keeps a text in the place of the oldest one; without memory for it, it is not kept.
+/// Keeps a text in the place of the oldest one, or a long one in that of another long one; without memory for it, it is not kept.
 fn keep(recent: &mut Vec<Parsed>, text: &[u8], blob: &Rc<Vec<u8>>) -> Result<()> {
+    if text.len() > LONG {
+        recent.retain(|p| p.text.len() <= LONG);
+    }
     let mut place = match recent.len() {
-        MOST => recent.remove(0).text,
+        MOST => Some(recent.remove(0).text).filter(|t| t.capacity() <= LONG).unwrap_or_default(),
         _ => Vec::new(),
     };
     place.clear();
