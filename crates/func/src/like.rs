@@ -40,10 +40,11 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
         match step {
             Step::Done => return true,
             Step::Any(next) => {
+                let Some((next, from)) = wildcards(kind, pattern, next, text, t, escape) else { return false };
                 if next == pattern.len() {
                     return true;
                 }
-                let Some(from) = seek(kind, pattern, next, text, t, escape) else { return false };
+                let Some(from) = seek(kind, pattern, next, text, from, escape) else { return false };
                 p = next;
                 t = from;
                 again = Some((p, t));
@@ -84,21 +85,68 @@ fn plain(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> (usize
     (n, false)
 }
 
-/// The first place from `t` on where the element of the pattern at `p`, which stands behind a wildcard, can match.
+/// Passes over the wildcards that follow one for any text: `%_` is `_%`, so that what is sought next is no wildcard. `None`: the text
+/// is too short for them.
+fn wildcards(
+    kind: Kind,
+    pattern: &[u8],
+    mut p: usize,
+    text: &[u8],
+    mut t: usize,
+    escape: Option<u32>,
+) -> Option<(usize, usize)> {
+    let (any, one) = if kind == Kind::Glob { (b'*', b'?') } else { (b'%', b'_') };
+    while let Some(&c) = pattern.get(p)
+        && escape != Some(u32::from(c))
+        && (c == any || c == one)
+    {
+        if c == one {
+            if t == text.len() {
+                return None;
+            }
+            t = utf8::after(text, t);
+        }
+        p += 1;
+    }
+    Some((p, t))
+}
+
+/// The first place from `t` on where the element of the pattern at `p`, which stands behind a wildcard and is none itself, can match.
 /// Where that element is an ASCII character, all places in between are skipped at memchr's speed.
 #[inline]
 fn seek(kind: Kind, pattern: &[u8], p: usize, text: &[u8], t: usize, escape: Option<u32>) -> Option<usize> {
-    let c = pattern[p];
-    let special = if kind == Kind::Glob { b"*?[" } else { b"%__" };
-    if c >= 0x80 || special.contains(&c) || escape == Some(c as u32) {
-        return Some(t);
+    let (mut c, next) = utf8::decode(pattern, p);
+    if escape == Some(c) {
+        if next == pattern.len() {
+            return None;
+        }
+        c = utf8::decode(pattern, next).0;
+    } else if kind == Kind::Glob && c == '[' as u32 {
+        return first(text, t, |d| set(pattern, next, d).is_some());
     }
+    if c >= 0x80 {
+        return first(text, t, |d| d == c);
+    }
+    let c = c as u8;
     let rest = &text[t..];
     let found = match kind {
         Kind::Like if c.is_ascii_alphabetic() => memchr::memchr2(c | 0x20, c & !0x20, rest),
         _ => memchr::memchr(c, rest),
     };
     found.map(|n| t + n)
+}
+
+/// Where the first character from `t` on is of which something holds.
+#[inline(always)]
+fn first(text: &[u8], mut t: usize, holds: impl Fn(u32) -> bool) -> Option<usize> {
+    while t < text.len() {
+        let (d, end) = utf8::decode(text, t);
+        if holds(d) {
+            return Some(t);
+        }
+        t = end;
+    }
+    None
 }
 
 enum Step {
