@@ -10,6 +10,10 @@ pub mod p5 {
     pub const AFFINITY_MASK: u16 = 0x0f;
     /// `Column`: copy text and blobs out of the page (the program writes to this table).
     pub const COPY: u16 = 1;
+    /// `Column`: only the value's type is looked at, and a blob's length: what lies on overflow pages need not be read for them.
+    pub const SIZE: u16 = 2;
+    /// `Column`: only the value's type is looked at; with `SIZE` a text's bytes are counted like those of a blob.
+    pub const KIND: u16 = 4;
     /// `Column`, `Next`: the instruction that comes next (at `p2` of a `Next`) is a `Column` of the same cursor, and may
     /// be run without a look around.
     pub const THEN_COLUMN: u16 = 0x8000;

@@ -44,7 +44,9 @@ impl Codegen<'_> {
                 self.done(x);
             }
             Expr::IsNull(a) | Expr::NotNull(a) => {
+                let from = self.b.here();
                 let v = self.expr(a)?;
+                self.looks_only_at(from, p5::KIND);
                 let op = if matches!(e, Expr::IsNull(_)) { Opcode::IsNull } else { Opcode::NotNull };
                 self.b.jump(op, v.reg, to, 0);
                 self.done(v);
@@ -128,7 +130,9 @@ impl Codegen<'_> {
                 self.done(x);
             }
             Expr::IsNull(a) | Expr::NotNull(a) => {
+                let from = self.b.here();
                 let v = self.expr(a)?;
+                self.looks_only_at(from, p5::KIND);
                 let op = if matches!(e, Expr::IsNull(_)) { Opcode::NotNull } else { Opcode::IsNull };
                 self.b.jump(op, v.reg, to, 0);
                 self.done(v);

@@ -287,7 +287,9 @@ impl Codegen<'_> {
                 self.done(x);
             }
             Expr::IsNull(a) | Expr::NotNull(a) => {
+                let from = self.b.here();
                 let v = self.expr(a)?;
+                self.looks_only_at(from, p5::KIND);
                 let op = if matches!(e, Expr::IsNull(_)) { Opcode::IsNull } else { Opcode::NotNull };
                 let out = if v.reg == target { self.b.temp() } else { target };
                 self.b.emit(Opcode::Integer, 1, out, 0);
@@ -546,6 +548,14 @@ impl Codegen<'_> {
         }
     }
 
+    /// If all the code since `from` is one that reads a column: it is read for those of its properties alone.
+    pub fn looks_only_at(&mut self, from: usize, what: u16) {
+        if self.b.here() == from + 1 {
+            let i = self.b.at(from);
+            i.p5 |= if i.op == Opcode::Column { what } else { 0 };
+        }
+    }
+
     fn emit_call(&mut self, c: &Call, target: i32) -> Result<()> {
         if c.function.flags.has(FunctionFlags::UNKNOWN) {
             return Err(Function::unknown_error(&c.function.name));
@@ -560,7 +570,12 @@ impl Codegen<'_> {
                     g.constant_in(a, reg);
                     Ok(())
                 }
-                _ => g.expr_to(a, reg),
+                _ => {
+                    let from = g.b.here();
+                    g.expr_to(a, reg)?;
+                    g.looks_only_at(from, looked_at(&c.function.name));
+                    Ok(())
+                }
             })
         })?;
         let (mut constant, mut bound) = (0u32, 0u32);
@@ -808,5 +823,15 @@ fn hoistable(e: &Expr) -> bool {
         Expr::Compare(c) => hoistable(&c.lhs) && hoistable(&c.rhs) && c.collation.is_binary(),
         Expr::IsNull(a) | Expr::NotNull(a) => hoistable(a),
         _ => false,
+    }
+}
+
+/// What a built-in function looks at of its argument, as flags of a `Column`; 0: all.
+fn looked_at(function: &str) -> u16 {
+    match function {
+        "length" => p5::SIZE,
+        "octet_length" => p5::SIZE | p5::KIND,
+        "typeof" => p5::KIND,
+        _ => 0,
     }
 }

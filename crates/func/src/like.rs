@@ -40,7 +40,9 @@ pub fn matches(kind: Kind, pattern: &[u8], text: &[u8], escape: Option<u32>) -> 
         match step {
             Step::Done => return true,
             Step::Any(next) => {
-                let Some((next, from)) = wildcards(kind, pattern, next, text, t, escape) else { return false };
+                let Some((next, from)) = wildcards(kind, pattern, next, text, t, escape) else {
+                    return false;
+                };
                 if next == pattern.len() {
                     return true;
                 }

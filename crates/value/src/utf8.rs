@@ -79,7 +79,6 @@ pub fn decode(text: &[u8], i: usize) -> (u32, usize) {
     if b < 0xc0 {
         return (b as u32, i + 1);
     }
-    let end = after(text, i);
     let first = match b {
         0xc0..=0xdf => b & 0x1f,
         0xe0..=0xef => b & 0x0f,
@@ -88,9 +87,12 @@ pub fn decode(text: &[u8], i: usize) -> (u32, usize) {
         0xfc..=0xfd => b & 0x01,
         _ => 0,
     };
-    let mut c = first as u32;
-    for &b in &text[i + 1..end] {
+    let (mut c, mut end) = (first as u32, i + 1);
+    while let Some(&b) = text.get(end)
+        && b & 0xc0 == 0x80
+    {
         c = c.wrapping_shl(6).wrapping_add((b & 0x3f) as u32);
+        end += 1;
     }
     let bad = c < 0x80 || c & 0xffff_f800 == 0xd800 || c & 0xffff_fffe == 0xfffe;
     (if bad { 0xfffd } else { c }, end)

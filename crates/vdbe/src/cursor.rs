@@ -10,6 +10,7 @@ use crate::ops::set::Set;
 use crate::sorter::Sorter;
 use iolite_base::{Buf, Bytes, Code, Encoding, Result, varint};
 use iolite_btree::{Ahead, Btree, Cursor};
+use iolite_bytecode::p5;
 use iolite_ext::{RowSource, VirtualCursor};
 use iolite_value::{KeyInfo, Value, record};
 use std::rc::Rc;
@@ -82,7 +83,12 @@ pub(crate) struct RowCache {
     body_at: u32,
     /// A header that reaches beyond what lies in the page.
     long_header: Vec<u8>,
+    /// Zeros, for blobs of which only the length is looked at.
+    zeros: Option<Bytes>,
 }
+
+/// The flags of a `Column` of which only the bytes are counted.
+const BYTES: u16 = p5::SIZE | p5::KIND;
 
 /// What decoding up to a field found.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,6 +112,17 @@ const SHORT: [u8; 256] = {
 };
 
 impl RowCache {
+    /// A blob of so many zeros.
+    fn zeros(&mut self, size: usize) -> Result<Value> {
+        let zeros = match self.zeros.take().filter(|z| z.len() >= size) {
+            Some(z) => z,
+            None => Bytes::copy_of(&iolite_base::alloc::zeroed(size)?)?,
+        };
+        let blob = zeros.slice(0, size);
+        self.zeros = Some(zeros);
+        Ok(Value::Blob(blob, 0))
+    }
+
     /// Another record is the cursor's now.
     #[inline(always)]
     pub fn reset(&mut self) {
@@ -372,19 +389,19 @@ impl TreeCursor {
         Ok(())
     }
 
-    /// Reads field `n` of the row into `out`; `false` if the record is shorter. `copy`: hold no page.
+    /// Reads field `n` of the row into `out`; `false` if the record is shorter. `how`: what the flags of a `Column` say.
     #[inline(always)]
-    pub fn field(&mut self, n: usize, enc: Encoding, copy: bool, out: &mut Value) -> Result<bool> {
+    pub fn field(&mut self, n: usize, enc: Encoding, how: u16, out: &mut Value) -> Result<bool> {
         let (buf, off, len) = self.cur.local();
-        if near_value(buf, off, len, n, enc, copy, out) {
+        if near_value(buf, off, len, n, enc, how & p5::COPY != 0, out) {
             return Ok(true);
         }
-        self.any_field(n, enc, copy, out)
+        self.any_field(n, enc, how, out)
     }
 
     /// The same for fields that [`near_value`] leaves.
     #[inline(never)]
-    fn any_field(&mut self, n: usize, enc: Encoding, copy: bool, out: &mut Value) -> Result<bool> {
+    fn any_field(&mut self, n: usize, enc: Encoding, how: u16, out: &mut Value) -> Result<bool> {
         let (buf, off, len) = self.cur.local();
         let near = if n < NEAR { near_field(buf, off, len, n) } else { None };
         let (t, at) = match near {
@@ -395,7 +412,7 @@ impl TreeCursor {
                     match self.cache.decode(&buf[off..off + len], n, total)? {
                         Field::Known => {}
                         Field::Missing => return Ok(false),
-                        Field::Far => return self.far_field(n, enc, total, out),
+                        Field::Far => return self.far_field(n, enc, how, out),
                     }
                 }
                 self.cache.fields[n]
@@ -403,8 +420,8 @@ impl TreeCursor {
         };
         let (from, size) = (at as usize, record::serial_len(t as u64));
         if from + size > len {
-            *out = self.read_far(t, at, size, enc)?;
-        } else if copy && t >= 12 && (t & 1 == 0 || enc == Encoding::Utf8) {
+            *out = self.read_far(t, at, enc, how)?;
+        } else if how & p5::COPY != 0 && t >= 12 && (t & 1 == 0 || enc == Encoding::Utf8) {
             let bytes = &buf[off + from..off + from + size];
             match t & 1 {
                 0 => out.set_blob(bytes)?,
@@ -418,7 +435,8 @@ impl TreeCursor {
 
     /// A field of a record whose header does not end in the page.
     #[cold]
-    fn far_field(&mut self, n: usize, enc: Encoding, total: usize, out: &mut Value) -> Result<bool> {
+    fn far_field(&mut self, n: usize, enc: Encoding, how: u16, out: &mut Value) -> Result<bool> {
+        let total = self.cur.payload_len() as usize;
         if self.cache.long_header.is_empty() {
             let mut h = iolite_base::alloc::zeroed(self.cache.header_end as usize)?;
             self.cur.read_payload(0, &mut h)?;
@@ -431,13 +449,24 @@ impl TreeCursor {
             return Ok(false);
         }
         let (t, at) = self.cache.fields[n];
-        *out = self.read_far(t, at, record::serial_len(t as u64), enc)?;
+        *out = self.read_far(t, at, enc, how)?;
         Ok(true)
     }
 
-    /// A field that reaches into overflow pages.
+    /// A field that reaches into overflow pages, or a value that is like it in all that is looked at.
     #[cold]
-    fn read_far(&mut self, t: u32, at: u32, size: usize, enc: Encoding) -> Result<Value> {
+    fn read_far(&mut self, t: u32, at: u32, enc: Encoding, how: u16) -> Result<Value> {
+        let size = record::serial_len(t as u64);
+        let there = at as usize + size <= self.cur.payload_len() as usize;
+        match how & BYTES {
+            p5::KIND if there && t >= 12 && t & 1 == 0 => return Value::blob(&[]),
+            p5::KIND if there && t >= 12 => return Value::text(""),
+            p5::SIZE if there && t >= 12 && t & 1 == 0 => return self.cache.zeros(size),
+            BYTES if there && t >= 12 && (t & 1 == 0 || enc == Encoding::Utf8) => {
+                return self.cache.zeros(size);
+            }
+            _ => {}
+        }
         let mut b = iolite_base::Buf::with_capacity(size)?;
         self.cur.append_payload(at, size, &mut b)?;
         record::value_in(t as u64, &b, 0, size, enc)
@@ -460,7 +489,7 @@ impl TreeCursor {
     pub fn index_rowid(&mut self) -> Result<i64> {
         let columns = self.key.as_ref().map_or(0, |k| k.columns);
         let mut v = Value::Null;
-        match (self.field(columns.wrapping_sub(1), Encoding::Utf8, false, &mut v)?, v) {
+        match (self.field(columns.wrapping_sub(1), Encoding::Utf8, 0, &mut v)?, v) {
             (true, Value::Int(i)) => Ok(i),
             _ => Err(Code::CorruptIndex.into()),
         }

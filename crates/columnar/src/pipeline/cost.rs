@@ -42,6 +42,8 @@ const DECODE: (f64, f64) = (1_250.0, 220.0);
 const DECODE_TEXT: (f64, f64) = (12.0, 250.0);
 /// For a row that goes on on overflow pages.
 const OVERFLOW: f64 = 600.0;
+/// For a byte that is read from such pages and copied.
+const BEYOND: f64 = 0.4;
 /// For a leaf that is scanned in columns that are there, for each column.
 const SCANNED: f64 = 85.0;
 /// For a leaf that has to be read: the first time, or where a table does not fit the cache.
@@ -252,10 +254,18 @@ fn decoding(q: &Query, t: usize, keys: &[ColKey], at: (&Store, &Btree, &TableSta
         all += match store.share(name, state.stamp) {
             Some(texts) => texts,
             None => {
-                let (rows, new) = look_at_leaves(store, bt, state, &texts)?;
-                let texts = leaves * rows * (texts.len() as f64 * DECODE_TEXT.0 + new * DECODE_TEXT.1);
-                store.note_share(name, state.stamp, texts);
-                texts
+                let some = state.some_leaves(SAMPLED_LEAVES);
+                let beyond = decode::beyond(bt, &some, &texts)?;
+                let time = if beyond > 0 {
+                    // Rows read no more than they need, often the length alone, and what is decoded is not kept.
+                    lock(&state.columns.loose).extend(texts.iter().copied());
+                    leaves / some.len() as f64 * beyond as f64 * BEYOND
+                } else {
+                    let (rows, new) = look_at_leaves(store, bt, state, &texts)?;
+                    leaves * rows * (texts.len() as f64 * DECODE_TEXT.0 + new * DECODE_TEXT.1)
+                };
+                store.note_share(name, state.stamp, time);
+                time
             }
         };
     }
@@ -756,8 +766,8 @@ pub(crate) fn better_in_rows(
     {
         e.rest *= rows / e.first;
     }
-    // Within a write transaction columns are decoded for this once.
-    if e.scan + e.rest >= limit || !keep {
+    // Within a write transaction columns are decoded for this once, and those with values on overflow pages always are.
+    if e.scan + e.rest >= limit || !keep || e.decodes_again {
         return Ok(e.scan + e.rest < limit);
     }
     let mut db = None;

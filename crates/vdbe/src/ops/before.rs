@@ -21,7 +21,7 @@ fn stored(t: &mut TreeCursor, enc: Encoding) -> Result<Stored> {
     let id = if t.cur.kind() == TreeKind::Table { t.cur.rowid() } else { 0 };
     let mut fields = Vec::new();
     let mut value = Value::Null;
-    while t.field(fields.len(), enc, true, &mut value)? {
+    while t.field(fields.len(), enc, p5::COPY, &mut value)? {
         fields.push(std::mem::take(&mut value));
     }
     Ok((id, fields))

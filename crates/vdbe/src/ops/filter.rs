@@ -72,7 +72,7 @@ pub(crate) fn row_may_match(vm: &mut Vm, i: &Insn) -> Result<bool> {
         if column < 0 {
             return Ok(Key::Is(t.cur.rowid()));
         }
-        if !t.field(column as usize, enc, false, &mut value)? {
+        if !t.field(column as usize, enc, 0, &mut value)? {
             return Ok(Key::Unknown);
         }
         match &value {

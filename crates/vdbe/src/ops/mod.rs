@@ -82,7 +82,7 @@ impl Vm {
         };
         t.key_values.resize(fields.len(), Value::Null);
         for (field, value) in fields.iter().zip(&mut t.key_values) {
-            if !x.field(*field as usize, enc, false, value)? {
+            if !x.field(*field as usize, enc, 0, value)? {
                 return Err(Code::CorruptIndex.into());
             }
         }

@@ -87,7 +87,7 @@ pub(crate) fn fields(
     loop {
         let i = &insns[pc];
         let out = &mut regs[i.p3 as usize];
-        if !t.field(i.p2 as usize, enc, i.p5 & p5::COPY != 0, out)? {
+        if !t.field(i.p2 as usize, enc, i.p5, out)? {
             *out = missing(i);
         }
         pc += 1;
@@ -269,7 +269,7 @@ fn unsettled_column(vm: &mut Vm, i: &Insn) -> Result<()> {
         return Ok(());
     }
     let mut v = Value::Null;
-    if t.field(i.p2 as usize, enc, i.p5 & p5::COPY != 0, &mut v)? {
+    if t.field(i.p2 as usize, enc, i.p5, &mut v)? {
         vm.put(i.p3, v);
     } else {
         vm.put(i.p3, missing(i));

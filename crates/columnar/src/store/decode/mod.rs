@@ -15,7 +15,7 @@ use iolite_btree::Btree;
 use iolite_btree::TreeKind;
 use iolite_btree::pages::{Cell, Layout, TABLE_LEAF};
 use iolite_value::{Value, record};
-use page::{Pages, Shape};
+use page::{Pages, Shape, leaf_header};
 
 /// A column as it is read: equal keys are equal chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -202,6 +202,26 @@ fn build_from(
         chunks.push(b.finish(w.key.field.is_none(), spare)?);
     }
     Ok(Built { rows, chunks, pure })
+}
+
+/// How many bytes on overflow pages have to be read for columns of some leaves.
+pub(crate) fn beyond(bt: &Btree, leaves: &[Pgno], keys: &[ColKey]) -> Result<u64> {
+    let mut fields: Vec<(usize, usize)> = keys.iter().filter_map(|k| Some((k.field?, 0))).collect();
+    crate::sort::few(&mut fields, |a, b| a > b);
+    let (layout, mut bytes) = (bt.layout(), 0);
+    each_leaf(bt, leaves, &mut |_, pgno, page| {
+        let (hdr, ncell) = leaf_header(page, pgno, &layout)?;
+        for i in 0..ncell {
+            let at = be::get_u16(page, hdr + 8 + 2 * i) as usize;
+            let cell = Cell::read(page, at, TreeKind::Table, true, &layout)?;
+            let local = page.get(cell.at as usize..(cell.at + cell.local) as usize).ok_or_else(corrupt)?;
+            if cell.overflows() && page::reaches_out(local, &fields) {
+                bytes += u64::from(cell.payload - cell.local);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(bytes)
 }
 
 /// Pages that are read at once.

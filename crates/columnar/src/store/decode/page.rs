@@ -86,7 +86,7 @@ impl Pages<'_> {
                 continue;
             }
             self.pass_on(page, builders)?;
-            if cell.overflows() {
+            if cell.overflows() && reaches_out(local, &self.fields) {
                 let bt = self.bt.ok_or(Code::Internal)?;
                 bt.raw_payload(page, &cell, &mut self.whole)?;
                 record_fields(&self.whole, local, &self.fields, self.wanted, builders)?;
@@ -275,6 +275,24 @@ pub(super) const LENGTHS: [u8; 128] = {
     }
     t
 };
+
+/// Whether a wanted field of a record does not lie within `local`, the part of the record on its leaf.
+pub(super) fn reaches_out(local: &[u8], fields: &[(usize, usize)]) -> bool {
+    let Some(&(last, _)) = fields.last() else { return false };
+    let Some((header, mut at)) = varint::get(local).filter(|h| h.0 <= local.len() as u64) else {
+        return true;
+    };
+    let (header, mut body) = (header as usize, header);
+    for _ in 0..=last {
+        if at >= header {
+            break;
+        }
+        let Some((t, n)) = varint::get(&local[at..header]) else { return true };
+        at += n;
+        body = body.saturating_add(record::serial_len(t) as u64);
+    }
+    body > local.len() as u64
+}
 
 /// Appends the wanted fields of one record to their builders. `local` is the part of the record on its leaf.
 #[inline]
