@@ -25,6 +25,8 @@ pub struct Schema {
     indexes: FastMap<Box<str>, Rc<Index>>,
     /// In the order in which they were made: that is the order in which those of temp fire.
     triggers: Vec<Rc<Trigger>>,
+    /// The same by their names.
+    trigger_names: FastMap<Box<str>, Rc<Trigger>>,
 }
 
 fn key(name: &str) -> Box<str> {
@@ -53,6 +55,14 @@ impl Schema {
         let own = build::schema_table(name.eq_ignore_ascii_case("temp"));
         s.tables.insert(key(&own.name), Rc::new(own));
         s
+    }
+
+    /// Forgets all objects but the schema table.
+    pub fn clear(&mut self) {
+        self.tables.retain(|_, t| t.root.get() == 1);
+        self.indexes.clear();
+        self.triggers.clear();
+        self.trigger_names.clear();
     }
 
     /// The table or view with this name; the schema table answers to all of its names.
@@ -87,7 +97,7 @@ impl Schema {
 
     /// The trigger with this name.
     pub fn trigger(&self, name: &str) -> Option<&Rc<Trigger>> {
-        self.triggers.iter().find(|t| t.name.eq_ignore_ascii_case(name))
+        find(&self.trigger_names, name)
     }
 
     /// All tables and views but the schema table, in no order.
@@ -171,6 +181,7 @@ impl Schema {
         {
             table.triggers.borrow_mut().insert(0, t.clone());
         }
+        self.trigger_names.insert(key(&t.name), t.clone());
         self.triggers.push(t);
     }
 
@@ -181,6 +192,12 @@ impl Schema {
                 self.indexes.remove(&*key(&i.name));
             }
             let own = t.triggers.borrow();
+            if own.is_empty() {
+                return;
+            }
+            for tr in own.iter() {
+                self.trigger_names.remove(&*key(&tr.name));
+            }
             self.triggers.retain(|tr| !own.iter().any(|o| Rc::ptr_eq(o, tr)));
         }
     }
@@ -196,10 +213,9 @@ impl Schema {
 
     /// Removes a trigger.
     pub fn remove_trigger(&mut self, name: &str) {
-        let at = self.triggers.iter().position(|t| t.name.eq_ignore_ascii_case(name));
-        if let Some(tr) = at.map(|i| self.triggers.remove(i))
-            && let Some(t) = self.table(&tr.table)
-        {
+        let Some(tr) = self.trigger_names.remove(&*key(name)) else { return };
+        self.triggers.retain(|other| !Rc::ptr_eq(other, &tr));
+        if let Some(t) = self.table(&tr.table) {
             t.triggers.borrow_mut().retain(|other| !Rc::ptr_eq(other, &tr));
         }
     }

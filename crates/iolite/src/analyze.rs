@@ -34,6 +34,9 @@ pub(crate) fn compile(conn: &Connection, what: Option<&QualifiedName>) -> Result
             c.exec_nested(&format!("DELETE FROM {schema}.sqlite_stat1"))?;
         }
         for (db, table, only) in &list {
+            if !emptied.contains(db) {
+                forget(c, *db, table, only.as_deref())?;
+            }
             analyse(c, *db, table, only.as_deref())?;
         }
         for db in &dbs {
@@ -107,13 +110,18 @@ fn prepare(c: &Connection, db: usize) -> Result<()> {
     c.exec_nested(&format!("CREATE TABLE IF NOT EXISTS {schema}.sqlite_stat1(tbl,idx,stat)"))
 }
 
-fn analyse(c: &Connection, db: usize, t: &Rc<Table>, only: Option<&str>) -> Result<()> {
+/// Drops what is known of a table, or of one of its indexes.
+fn forget(c: &Connection, db: usize, t: &Table, only: Option<&str>) -> Result<()> {
     let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
-    let table = format!("{schema}.{}", quote_name(&t.name));
     let name = quote_text(&t.name);
     let keep = only.map_or(String::new(), |i| format!(" AND idx={}", quote_text(i)));
-    c.exec_nested(&format!("DELETE FROM {schema}.sqlite_stat1 WHERE tbl={name}{keep}"))?;
-    let rows = count(c, &format!("SELECT count(*) FROM {table} NOT INDEXED"))?;
+    c.exec_nested(&format!("DELETE FROM {schema}.sqlite_stat1 WHERE tbl={name}{keep}"))
+}
+
+fn analyse(c: &Connection, db: usize, t: &Rc<Table>, only: Option<&str>) -> Result<()> {
+    let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
+    let insert = format!("INSERT INTO {schema}.sqlite_stat1 VALUES(?1,?2,?3)");
+    let value = |s: &str| Value::text(raw_text::decode(s));
     let indexes = t.indexes.borrow().clone();
     let mut any = false;
     for i in &indexes {
@@ -124,25 +132,17 @@ fn analyse(c: &Connection, db: usize, t: &Rc<Table>, only: Option<&str>) -> Resu
         let Some(stat) = statistics(c, db, t, i)? else { continue };
         any |= i.filter.is_none();
         let label = if is_table { &t.name } else { &i.name };
-        let sql = format!(
-            "INSERT INTO {schema}.sqlite_stat1 VALUES({name},{},{})",
-            quote_text(label),
-            quote_text(&stat)
-        );
-        c.exec_nested(&sql)?;
+        c.nested_rows(&insert, &[value(&t.name)?, value(label)?, value(&stat)?])?;
     }
-    if !any && only.is_none() && rows > 0 {
-        c.exec_nested(&format!("INSERT INTO {schema}.sqlite_stat1 VALUES({name},NULL,'{rows}')"))?;
+    if any || only.is_some() {
+        return Ok(());
+    }
+    let kind = if t.has_rowid() { TreeKind::Table } else { TreeKind::Index };
+    let rows = c.0.btree_of(db)?.reading(|b| b.cursor(t.root.get(), kind, false)?.count())?;
+    if rows > 0 {
+        c.nested_rows(&insert, &[value(&t.name)?, Value::Null, value(&rows.to_string())?])?;
     }
     Ok(())
-}
-
-fn count(c: &Connection, sql: &str) -> Result<i64> {
-    let rows = c.nested_rows(sql, &[])?;
-    Ok(match rows.first().and_then(|r| r.first()) {
-        Some(Value::Int(n)) => *n,
-        _ => 0,
-    })
 }
 
 /// The line of an index: its entries in order, each compared with the one before.

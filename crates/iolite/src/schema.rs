@@ -60,6 +60,7 @@ impl Inner {
     /// Reads one database's schema.
     pub fn load_schema(&self, db: usize) -> Result<()> {
         let name = self.catalog.borrow().schemas[db].name.clone();
+        self.let_go(db);
         let mut schema = Schema::new(&name);
         schema.encoding = self.encoding();
         let Some(bt) = self.btree_if_open(db) else {
@@ -74,6 +75,14 @@ impl Inner {
         schema.loaded = true;
         self.put_schema(db, schema);
         stats
+    }
+
+    /// Drops the objects of a schema that is to be read anew, before as many are made: a large schema takes its memory once.
+    fn let_go(&self, db: usize) {
+        let mut catalog = self.catalog.borrow_mut();
+        if !catalog.schemas[db].loaded {
+            Rc::make_mut(&mut Rc::make_mut(&mut catalog).schemas[db]).clear();
+        }
     }
 
     fn put_schema(&self, db: usize, schema: Schema) {
@@ -134,15 +143,18 @@ impl Inner {
         };
         let (format, pages, trusting) = (bt.meta(2)?, bt.page_count(), self.settings.writable_schema());
         let mut rows = Vec::new();
+        let known = self.catalog.borrow().schemas[db].clone();
         for_schema_rows(&bt, self.encoding(), Some(table), &mut |row| {
-            rows.push(row.into_owned());
+            if !knows(&known, &row) {
+                rows.push(row.into_owned());
+            }
             Ok(())
         })?;
+        drop(known);
         let mut taken = Ok(());
         self.edit_schema(db, |schema| {
             schema.format = format;
-            let new = rows.iter().filter(|row| !knows(schema, row)).collect::<Vec<_>>();
-            taken = new.into_iter().try_for_each(|row| schema.add_row(row, pages, trusting));
+            taken = rows.iter().try_for_each(|row| schema.add_row(row, pages, trusting));
         });
         if taken.is_err() {
             // What of it was taken is not what the statement leaves.

@@ -170,6 +170,19 @@ impl Frame {
     }
 }
 
+impl Frame {
+    /// Makes a frame that was settled one of another program.
+    fn fit(&mut self, program: Rc<Program>) {
+        self.cursors.clear();
+        self.cursors.resize_with(program.cursors, || None);
+        self.regs.resize(program.registers + 1, Value::Null);
+        self.once.clear();
+        self.once.resize(program.onces.div_ceil(64), 0);
+        self.aux.resize_with(program.sites, AuxData::default);
+        self.program = program;
+    }
+}
+
 impl Vm {
     /// A run of `program`, not started.
     pub fn new(program: Rc<Program>) -> Vm {

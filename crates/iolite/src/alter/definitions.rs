@@ -7,6 +7,7 @@ use iolite_base::{Error, Result};
 use iolite_plan::bind::{Binder, Env, NameUse, TriggerScope};
 use iolite_sql::ast::{self, ColumnConstraintKind, Span, Stmt, TriggerEvent};
 use iolite_sql::print::{quote_name, quote_text};
+use iolite_value::Value;
 
 /// A row of the schema table that has a text.
 pub(super) struct SchemaRow {
@@ -30,13 +31,24 @@ impl SchemaRow {
 }
 
 pub(super) fn schema_rows(c: &Connection, db: usize) -> Result<Vec<SchemaRow>> {
+    rows_where(c, db, "", &[])
+}
+
+/// Those of a table, its indexes and its triggers.
+pub(super) fn schema_rows_of(c: &Connection, db: usize, table: &str) -> Result<Vec<SchemaRow>> {
+    let name = Value::text(iolite_base::raw_text::decode(table))?;
+    rows_where(c, db, " AND tbl_name=?1 COLLATE NOCASE", &[name])
+}
+
+fn rows_where(c: &Connection, db: usize, wanted: &str, params: &[Value]) -> Result<Vec<SchemaRow>> {
     if c.0.btree_if_open(db).is_none() {
         return Ok(Vec::new());
     }
     let schema = quote_name(&c.0.catalog.borrow().schemas[db].name).into_owned();
-    let sql =
-        format!("SELECT rowid,type,name,tbl_name,sql FROM {schema}.sqlite_master WHERE sql IS NOT NULL");
-    let rows = c.nested_rows(&sql, &[])?;
+    let sql = format!(
+        "SELECT rowid,type,name,tbl_name,sql FROM {schema}.sqlite_master WHERE sql IS NOT NULL{wanted}"
+    );
+    let rows = c.nested_rows(&sql, params)?;
     Ok(rows
         .into_iter()
         .map(|r| SchemaRow {

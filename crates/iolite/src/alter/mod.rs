@@ -13,7 +13,7 @@ mod text;
 use crate::binding::with_env;
 use crate::connection::Connection;
 use crate::work::work_program;
-use definitions::{Quotes, SchemaRow, bind_definition, forgives, schema_rows};
+use definitions::{Quotes, SchemaRow, bind_definition, forgives, schema_rows, schema_rows_of};
 use iolite_base::{Code, Error, Result};
 use iolite_btree::TxnState;
 use iolite_bytecode::Program;
@@ -231,7 +231,7 @@ impl Job {
     }
 
     fn own_row(&self, c: &Connection) -> Result<i64> {
-        let rows = schema_rows(c, self.db)?;
+        let rows = schema_rows_of(c, self.db, &self.table.name)?;
         let own = rows.iter().find(|r| r.kind == "table" && r.name.eq_ignore_ascii_case(&self.table.name));
         own.map(|r| r.rowid).ok_or_else(|| Code::Corrupt.into())
     }

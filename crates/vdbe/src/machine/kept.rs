@@ -76,10 +76,17 @@ impl Kept {
         }
     }
 
-    /// A frame that has run this program.
+    /// A frame for this program: one that has run it, or, where there are many programs, the memory of one that has run another.
     pub fn frame(&mut self, program: &Rc<Program>) -> Option<Box<Frame>> {
-        let at = self.frames.iter().position(|f| Rc::ptr_eq(&f.program, program))?;
-        Some(self.frames.swap_remove(at))
+        if let Some(at) = self.frames.iter().position(|f| Rc::ptr_eq(&f.program, program)) {
+            return Some(self.frames.swap_remove(at));
+        }
+        if self.frames.len() < MOST_FRAMES {
+            return None;
+        }
+        let mut f = self.frames.pop()?;
+        f.fit(program.clone());
+        Some(f)
     }
 
     /// Takes a frame back.
