@@ -294,3 +294,30 @@ fn like_heeds_case_from_the_next_statement_that_finds_none_running() {
     c.execute_batch("PRAGMA case_sensitive_like = on").unwrap();
     assert_eq!(found(), 1);
 }
+
+#[test]
+fn many_triggers_take_turns() {
+    let c = Connection::open_in_memory().unwrap();
+    c.execute_batch("CREATE TABLE t(a INTEGER PRIMARY KEY, b); CREATE TABLE l(n, x)").unwrap();
+    for i in 0..20 {
+        // Programs of several sizes, with cursors, values that are computed once, aggregates and lists.
+        let wide = (0..i).map(|k| format!("+{k}*new.a")).collect::<String>();
+        c.execute_batch(&format!(
+            "CREATE TRIGGER g{i} AFTER INSERT ON t WHEN new.a%{}=0 BEGIN
+               INSERT INTO l SELECT {i}, count(*)+(SELECT max(a) FROM t){wide} FROM t WHERE a IN (1,2,new.a) AND b LIKE '%x%';
+             END",
+            i + 1
+        ))
+        .unwrap();
+    }
+    for _ in 0..2 {
+        c.execute_batch("DELETE FROM l; DELETE FROM t").unwrap();
+        c.execute_batch(
+            "WITH s(i) AS (VALUES(1) UNION ALL SELECT i+1 FROM s WHERE i<60) INSERT INTO t SELECT i, i||'x' FROM s",
+        )
+        .unwrap();
+        let row = |i: i64, a: i64| a + a.clamp(1, 3) + a * (0..i).sum::<i64>();
+        let want = (1..=60).flat_map(|a| (0..20).filter(move |i| a % (i + 1) == 0).map(move |i| row(i, a)));
+        assert_eq!(ints(&c, "SELECT sum(x) FROM l"), [want.sum::<i64>()]);
+    }
+}
