@@ -191,6 +191,7 @@ impl Job {
         let renew = |db: usize| {
             let b = c.0.btree_of(db)?;
             b.set_meta(1, b.meta(1)?.wrapping_add(1))?;
+            c.0.forget_schema(db);
             c.0.load_schema(db)
         };
         renew(self.db)?;
