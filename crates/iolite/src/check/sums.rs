@@ -139,7 +139,7 @@ struct Hash(u64);
 impl Hash {
     #[inline]
     fn word(&mut self, w: u64) {
-        let product = u128::from(self.0 ^ w) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        let product = u128::from(self.0 ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
         self.0 = (product as u64 ^ (product >> 64) as u64).rotate_left(29);
     }
 
