@@ -68,32 +68,38 @@ pub fn complete(text: &str) -> bool {
 /// Where the first statement of a text ends, behind its semicolon. `None`: not in this text. Nothing behind it is looked at: who
 /// prepares a script statement by statement goes through it once.
 pub fn first_end(text: &[u8]) -> Option<usize> {
-    plain_end(text).or_else(|| first_end_by_tokens(text))
+    plain_end(text).unwrap_or_else(|| first_end_by_tokens(text))
 }
 
-/// The same by bytes alone, for by far the most statements. `None`: tokens tell.
-fn plain_end(text: &[u8]) -> Option<usize> {
+/// The same by bytes alone, for by far the most statements. `None`: only tokens tell.
+fn plain_end(text: &[u8]) -> Option<Option<usize>> {
     let begin = text.iter().position(|b| !b.is_ascii_whitespace())?;
     // Triggers hold semicolons; what begins otherwise than with a word is space of some kind.
     if !text[begin].is_ascii_alphabetic() || matches!(text[begin] | 0x20, b'c' | b'e') {
         return None;
     }
     let mut at = begin;
-    loop {
-        at += text[at..].iter().position(|b| OTHERS[*b as usize])?;
+    while let Some(n) = text[at..].iter().position(|b| OTHERS[*b as usize]) {
+        at += n;
         let rest = &text[at + 1..];
-        at += 1 + match text[at] {
-            b';' => return Some(at + 1),
+        let passed = match text[at] {
+            b';' => return Some(Some(at + 1)),
             // A doubled quote ends a text and begins another.
-            quote @ (b'\'' | b'"' | b'`') => 1 + memchr::memchr(quote, rest)?,
-            b'[' => 1 + memchr::memchr(b']', rest)?,
-            b'-' if rest.first() == Some(&b'-') => 1 + memchr::memchr(b'\n', rest)?,
-            b'/' if rest.first() == Some(&b'*') => 3 + memchr::memmem::find(rest.get(1..)?, b"*/")?,
-            b'-' | b'/' => 0,
+            quote @ (b'\'' | b'"' | b'`') => memchr::memchr(quote, rest).map(|n| n + 1),
+            b'[' => memchr::memchr(b']', rest).map(|n| n + 1),
+            b'-' if rest.first() == Some(&b'-') => memchr::memchr(b'\n', rest).map(|n| n + 1),
+            b'/' if rest.first() == Some(&b'*') => memchr::memmem::find(&rest[1..], b"*/").map(|n| n + 3),
+            b'-' | b'/' => Some(0),
             // Names of parameters may hold anything in parentheses; a NUL is the end.
             _ => return None,
         };
+        match passed {
+            Some(n) => at += 1 + n,
+            // What is open here is open to the end.
+            None => break,
+        }
     }
+    Some(None)
 }
 
 /// The bytes that do not simply stand in a statement.

@@ -116,7 +116,7 @@ impl RowCache {
     fn zeros(&mut self, size: usize) -> Result<Value> {
         let zeros = match self.zeros.take().filter(|z| z.len() >= size) {
             Some(z) => z,
-            None => Bytes::copy_of(&iolite_base::alloc::zeroed(size)?)?,
+            None => Buf::zeroed(size)?.into_bytes(),
         };
         let blob = zeros.slice(0, size);
         self.zeros = Some(zeros);

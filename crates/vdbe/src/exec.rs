@@ -5,15 +5,14 @@
 
 use crate::cursor::VCursor;
 use crate::env::Env;
-use crate::machine::{Action, Outcome, Vm};
+use crate::machine::{Outcome, Vm};
 use crate::ops;
-use iolite_base::{Code, Encoding, Error, Result};
+use iolite_base::{Code, Encoding, Result};
 use iolite_bytecode::{Insn, Opcode, P4, p5};
 use iolite_value::arith::{self, Arith};
-use iolite_value::{Affinity, Collation, POINTER, Value, compare};
+use iolite_value::{Affinity, POINTER, Value};
 use std::cell::Cell;
 use std::cmp::Ordering;
-use std::rc::Rc;
 
 /// Interruption is asked for once in so many instructions, unless [`Vm::check_every`] says otherwise.
 pub(crate) const CHECK_EVERY: u32 = 8000;
@@ -131,11 +130,11 @@ impl Vm {
                 },
                 Opcode::Halt => {
                     self.f.pc = pc - 1;
-                    return self.halt(i, env.get());
+                    return ops::halt::halt(self, i, env.get());
                 }
                 Opcode::HaltIfNull => {
                     if self.reg(i.p3).is_null() {
-                        return Err(self.constraint(i, None));
+                        return Err(ops::halt::constraint(self, i, None));
                     }
                 }
                 Opcode::Once => {
@@ -224,7 +223,7 @@ impl Vm {
                         Ordering::Greater => i.p3,
                     } as usize;
                 }
-                Opcode::Compare => self.compare_keys(i),
+                Opcode::Compare => ops::compare::keys(self, i),
                 Opcode::Explain => {}
                 Opcode::Probe => self.probe(i, env.get()),
                 Opcode::Integer => self.set_int(i.p2, i.p1 as i64),
@@ -354,7 +353,7 @@ impl Vm {
                 }
                 Opcode::TypeCheck => ops::strict::check(self, i)?,
                 Opcode::Eq | Opcode::Ne | Opcode::Lt | Opcode::Le | Opcode::Gt | Opcode::Ge => {
-                    if self.compare_jump(i)? {
+                    if ops::compare::jumps(self, i)? {
                         if (i.p2 as usize) < pc {
                             self.tick(pc - i.p2 as usize, env)?;
                         }
@@ -381,17 +380,7 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
-                Opcode::DeferredSeek => {
-                    let t = self.tree(i.p3)?;
-                    t.deferred = Some(i.p1 as usize);
-                    if let P4::Numbers(fields) = &i.p4
-                        && t.key_fields.as_ref().is_none_or(|f| !Rc::ptr_eq(f, fields))
-                    {
-                        t.key_fields = Some(fields.clone());
-                    }
-                    t.null_row = false;
-                    t.cache.reset();
-                }
+                Opcode::DeferredSeek => ops::seek::deferred(self, i)?,
                 Opcode::FinishSeek => self.pay(i.p1)?,
                 Opcode::SeekRowid | Opcode::NotExists => {
                     if !ops::seek::rowid(self, i)? {
@@ -930,108 +919,4 @@ impl Vm {
             _ => Ok(None),
         }
     }
-
-    fn compare_keys(&mut self, i: &Insn) {
-        let P4::KeyInfo(key) = &i.p4 else { return };
-        let (a, b) = (i.p1 as usize, i.p2 as usize);
-        let mut out = Ordering::Equal;
-        for (k, f) in key.fields.iter().take(i.p3 as usize).enumerate() {
-            let (x, y) = (&self.f.regs[a + k], &self.f.regs[b + k]);
-            let o = match (x, y) {
-                (Value::Int(a), Value::Int(b)) => a.cmp(b),
-                _ => compare::compare(x, y, &f.coll),
-            };
-            if o.is_ne() {
-                out = f.direct(o, x.is_null() || y.is_null());
-                break;
-            }
-        }
-        self.f.compare = out;
-    }
-
-    /// Whether a comparison's jump is taken.
-    #[inline]
-    fn compare_jump(&mut self, i: &Insn) -> Result<bool> {
-        let (lhs, rhs) = (self.reg(i.p3), self.reg(i.p1));
-        let o = match (lhs, rhs) {
-            (Value::Int(a), Value::Int(b)) => a.cmp(b),
-            (Value::Real(a), Value::Real(b)) if a < b => Ordering::Less,
-            (Value::Real(a), Value::Real(b)) if a > b => Ordering::Greater,
-            _ => match compare_slow(lhs, rhs, i, self.enc)? {
-                Some(o) => o,
-                None => return Ok(i.p5 & p5::JUMP_IF_NULL != 0),
-            },
-        };
-        Ok(match i.op {
-            Opcode::Eq => o.is_eq(),
-            Opcode::Ne => o.is_ne(),
-            Opcode::Lt => o.is_lt(),
-            Opcode::Le => o.is_le(),
-            Opcode::Gt => o.is_gt(),
-            _ => o.is_ge(),
-        })
-    }
-
-    /// The error of a `Halt` or `HaltIfNull`.
-    #[cold]
-    fn constraint(&mut self, i: &Insn, text: Option<String>) -> Error {
-        let code = Code::from_number(i.p1 as u32).unwrap_or(Code::Error);
-        self.action = match i.p2 {
-            1 => Action::Rollback,
-            // What was written stays only if it keeps the foreign keys.
-            3 if self.violations > 0 => {
-                self.action = Action::Abort;
-                return Error::new(Code::ConstraintForeignkey, "FOREIGN KEY constraint failed");
-            }
-            3 => Action::Fail,
-            _ => Action::Abort,
-        };
-        let detail = match (&i.p4, text) {
-            (_, Some(t)) => t,
-            (P4::Name(n), None) => n.to_string(),
-            _ => return code.into(),
-        };
-        let kind = match i.p5 {
-            p5::NOT_NULL => "NOT NULL",
-            p5::UNIQUE => "UNIQUE",
-            p5::CHECK => "CHECK",
-            p5::FOREIGN_KEY => "FOREIGN KEY",
-            _ => return Error::new(code, detail),
-        };
-        Error::new(code, format!("{kind} constraint failed: {detail}"))
-    }
-
-    fn halt(&mut self, i: &Insn, env: &dyn Env) -> Result<Option<Outcome>> {
-        if i.p1 == 0 {
-            if i.p2 == 4 && !self.callers.is_empty() {
-                // RAISE(IGNORE): the caller goes on where its instruction says.
-                self.leave(env);
-                let at = self.f.pc;
-                self.f.pc = self.f.program.insns[at].p2 as usize;
-                return Ok(None);
-            }
-            if self.leave(env) {
-                self.f.pc += 1;
-                return Ok(None);
-            }
-            return Ok(Some(Outcome::Done));
-        }
-        let text = if i.p3 != 0 { Some(self.reg(i.p3).to_string_lossy()) } else { None };
-        let e = self.constraint(i, text);
-        let one = self.callers.is_empty() && self.changes == 1 && i.p5 & p5::WAS_INSERTED == 0;
-        if one && e.code() == Code::ConstraintForeignkey {
-            // The one row was refused, though that is found out behind it: it was not inserted.
-            env.set_last_insert_rowid(self.rowid_before);
-        }
-        Err(e)
-    }
-}
-
-/// Compares values that are not both integers; `None` if one is NULL and that decides.
-#[inline(never)]
-fn compare_slow(lhs: &Value, rhs: &Value, i: &Insn, enc: Encoding) -> Result<Option<Ordering>> {
-    let binary = if enc == Encoding::Utf8 { Collation::Binary } else { Collation::Binary16(enc) };
-    let coll = if let P4::Collation(c) = &i.p4 { &**c } else { &binary };
-    let aff = Affinity::from_letter((i.p5 & p5::AFFINITY_MASK) as u8 + b'@');
-    compare::under(lhs, rhs, aff, i.p5 & p5::NULL_EQ != 0, coll)
 }

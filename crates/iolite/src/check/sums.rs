@@ -6,7 +6,8 @@
 //! 2^64. Both walks go from page to page where a search for each row would go all over the index.
 //!
 //! Sums only ever say that all is well. Where they do not, whatever the reason, each row is looked up in the index, and that tells what is
-//! wrong. Values that are equal have equal hashes whatever their serial types are: an integral REAL is the integer.
+//! wrong. Values that are equal have equal hashes whatever their serial types are: an integral REAL is the integer. (The hash of
+//! `base::hash` makes one of several short texts, which does for tables in memory and not for this.)
 //! This does not know expressions or conditions: indexes with these are always looked up.
 
 use super::Check;

@@ -2,8 +2,10 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod before;
+pub(crate) mod compare;
 pub(crate) mod filter;
 pub(crate) mod function;
+pub(crate) mod halt;
 pub(crate) mod hash;
 pub(crate) mod open;
 pub(crate) mod queue;

@@ -8,6 +8,7 @@ use iolite_bytecode::{Insn, Opcode, P4};
 use iolite_value::compare::{self, Probe};
 use iolite_value::{Affinity, KeyInfo, Value, num};
 use std::cmp::Ordering::{self, Equal, Greater, Less};
+use std::rc::Rc;
 
 /// A key as the trees want it.
 pub(crate) struct ByKey<'a>(Probe<'a>);
@@ -38,6 +39,21 @@ impl EntryOrder for ByKey<'_> {
     fn first_text(&self) -> Option<u64> {
         self.0.first_text()
     }
+}
+
+/// DeferredSeek: the table's cursor owes a seek to that of the index.
+#[inline]
+pub(crate) fn deferred(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let t = vm.tree(i.p3)?;
+    t.deferred = Some(i.p1 as usize);
+    if let P4::Numbers(fields) = &i.p4
+        && t.key_fields.as_ref().is_none_or(|f| !Rc::ptr_eq(f, fields))
+    {
+        t.key_fields = Some(fields.clone());
+    }
+    t.null_row = false;
+    t.cache.reset();
+    Ok(())
 }
 
 /// SeekRowid, NotExists: whether the row is there.
