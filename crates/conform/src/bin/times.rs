@@ -1,5 +1,5 @@
-//! `times FILE [--rounds N]`, `times --drawn N [--seed S] [--over R] [--changes]`, `times --shop N [--seed S] [--over R] [--analyze]`: how long
-//! statements take here and on stock SQLite, both in memory and in turn. Above 1, stock is faster.
+//! `times FILE [--rounds N]`, `times --drawn N [--seed S] [--over R] [--changes]`, `times --shop N [--seed S] [--over R] [--analyze]`,
+//! `times --grown N [--over R]`: how long statements take here and on stock SQLite, both in memory and in turn. Above 1, stock is faster.
 //!
 //! FILE is like those of `tests/plans`: a first paragraph that is run, then queries, one a line. Of each, the median of the
 //! rounds on either side is told, and their ratio; where the trees of EXPLAIN QUERY PLAN differ, both stand below.
@@ -9,19 +9,22 @@
 //! there are the least of the rounds, of a statement that was prepared before; what a change did is rolled back.
 //!
 //! With `--shop`, N questions about tables of 300,000 rows are drawn (module `shop`), with `--analyze` after ANALYZE.
+//!
+//! With `--grown`, scripts of size N and 2 N are run (module `growth`; some 1,000): what takes R times stock's time at either size is told
+//! with the ratio at both, so that one sees what grows faster here.
 
 use iolite::engine::{Connection, Statement, Step};
 use iolite_conform::differ::drawn::Drawer;
-use iolite_conform::differ::shop;
+use iolite_conform::differ::{growth, shop};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: times FILE [--rounds N] | --drawn N [--seed S] [--over R] [--changes] | --shop N [--seed S] [--over R] [--analyze]";
+const USAGE: &str = "usage: times FILE [--rounds N] | --drawn N [--seed S] [--over R] [--changes] | --shop N [--seed S] [--over R] [--analyze] | --grown N [--over R]";
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let (mut file, mut rounds, mut drawn, mut asked) = (None, 7, None, None);
+    let (mut file, mut rounds, mut drawn, mut asked, mut grown) = (None, 7, None, None, None);
     let (mut seed, mut over, mut changes, mut analyze) = (1, 1.3, false, false);
     while let Some(a) = args.next() {
         let mut number = || args.next().and_then(|n| n.parse::<f64>().ok()).unwrap_or_else(|| usage());
@@ -29,6 +32,7 @@ fn main() {
             "--rounds" => rounds = number() as usize,
             "--drawn" => drawn = Some(number() as u64),
             "--shop" => asked = Some(number() as u64),
+            "--grown" => grown = Some(number() as usize),
             "--analyze" => analyze = true,
             "--seed" => seed = number() as u64,
             "--over" => over = number(),
@@ -36,10 +40,11 @@ fn main() {
             _ => file = Some(a),
         }
     }
-    match (file, drawn, asked) {
-        (Some(file), None, None) => of_file(&file, rounds),
-        (None, Some(n), None) => of_drawn(seed * 1_000_003, n, over, changes),
-        (None, None, Some(n)) => of_shop(seed, n, over, analyze),
+    match (file, drawn, asked, grown) {
+        (Some(file), None, None, None) => of_file(&file, rounds),
+        (None, Some(n), None, None) => of_drawn(seed * 1_000_003, n, over, changes),
+        (None, None, Some(n), None) => of_shop(seed, n, over, analyze),
+        (None, None, None, Some(n)) => of_grown(n, over),
         _ => usage(),
     }
 }
@@ -168,6 +173,39 @@ fn of_shop(seed: u64, questions: u64, over: f64, analyze: bool) {
         told.time(&both, "", asker.query(), false);
     }
     told.tell();
+}
+
+/// Runs each script of the size and of twice the size, each on new databases.
+fn of_grown(size: usize, over: f64) {
+    let (small, large) = (growth::scripts(size), growth::scripts(2 * size));
+    let mut slow = Vec::new();
+    let told = small.len();
+    for (s, l) in small.into_iter().zip(large) {
+        let ((ours, stock), (ours_twice, stock_twice)) = (script_times(&s), script_times(&l));
+        let ratios = (ours / stock, ours_twice / stock_twice);
+        if ratios.0.max(ratios.1) > over {
+            slow.push((ratios, ours_twice, stock_twice, s.title));
+        }
+    }
+    slow.sort_by(|a, b| b.0.1.total_cmp(&a.0.1));
+    for ((once, twice), ours, stock, title) in &slow {
+        println!("{once:6.2} {twice:6.2} {ours:10.2} {stock:10.2}  {title}");
+    }
+    println!("{told} scripts, {} slower", slow.len());
+}
+
+/// Milliseconds of a script's work here and on stock: the lesser of two runs. What fails or takes too long here counts as endless.
+fn script_times(s: &growth::Script) -> (f64, f64) {
+    let run = || {
+        let both = Both::new(&s.setup);
+        both.deadline.set(Instant::now() + LONGEST * 10);
+        let mut fails = false;
+        let ours = timed(|| fails = both.own.execute_batch(&s.work).is_err());
+        let stock = timed(|| both.stock.execute_batch(&s.work).expect(s.title));
+        (if fails { f64::INFINITY } else { ours }, stock)
+    };
+    let (a, b) = (run(), run());
+    (a.0.min(b.0), a.1.min(b.1))
 }
 
 /// What was timed so far.

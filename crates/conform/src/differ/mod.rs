@@ -11,6 +11,7 @@ pub mod drawn;
 pub mod explained;
 mod expr;
 pub mod generate;
+pub mod growth;
 pub mod model;
 mod nested;
 pub mod pair;
