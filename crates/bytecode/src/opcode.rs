@@ -244,6 +244,7 @@ opcodes! {
     Filter jump "Jumps to p2 if p4 registers from p3 on are surely not in the Bloom filter in r[p1]; not before there is one.";
     RowSetTest jump "Jumps to p2 if r[p3] is in the set in r[p1] from an earlier batch than p4; adds it otherwise.";
     OffsetLimit "r[p2] = r[p1] + r[p3], or -1 where r[p1] says there is no limit.";
+    Fire jump "A call of the sub-program number p3 may follow: tells who traces statements of the trigger p4; jumps to p2 if it is running already and p5 is set; an error if programs are too deep in each other.";
     Program jump "Runs the sub-program number p3 with parameters in the registers from p1 on; p2: where RAISE(IGNORE) goes; p5: not if it is running already.";
     Param "r[p2] = register p1 of the calling program, counted from the first one it passed.";
     Transaction "Begins a read (p2 = 0) or write (1, 2: exclusive) transaction on database p1; checks that the schema is still p3 and generation p4.";

@@ -9,7 +9,7 @@ use iolite_plan::bind::{Target, TargetIndex};
 use iolite_plan::bound::*;
 use iolite_plan::explain::{Lines, Part, Role};
 use iolite_plan::plan::{NestedPlans, VtabHandle};
-use iolite_plan::statement::{DatabaseUse, Sequence};
+use iolite_plan::statement::{DatabaseUse, Sequence, TriggerPlan};
 use iolite_value::KeyInfo;
 use std::rc::Rc;
 
@@ -203,6 +203,8 @@ pub(crate) struct Codegen<'p> {
     pub b: Builder,
     /// The plans of nested queries.
     pub nested: &'p NestedPlans,
+    /// The triggers, by the numbers of their programs.
+    pub triggers: &'p [TriggerPlan],
     /// The tables whose rowids the statement counts on.
     pub sequences: &'p [Sequence],
     /// Their cursors on `sqlite_sequence`.
@@ -259,6 +261,7 @@ impl<'p> Codegen<'p> {
             encoding: plan.encoding,
             b,
             nested: &plan.nested,
+            triggers: &plan.triggers,
             sequences: &plan.sequences,
             sequence_cursors: Vec::new(),
             databases: &plan.databases,

@@ -326,10 +326,7 @@ impl Codegen<'_> {
                 }
                 RowAction::Trigger(number) => {
                     let params = *params.get_or_insert_with(|| self.trigger_params(t, (old, new)));
-                    self.b.jump(Opcode::Program, params, ignore, number as i32);
-                    if !self.settings.recursive_triggers {
-                        self.b.p5(1);
-                    }
+                    self.fire(number, params, ignore, self.settings.recursive_triggers)?;
                 }
                 RowAction::Key { trigger, restricts } => {
                     let params = *params.get_or_insert_with(|| self.trigger_params(t, (old, new)));
@@ -337,7 +334,7 @@ impl Codegen<'_> {
                     if restricts {
                         self.b.jump(Opcode::FkIfDeferred, 0, done, 0);
                     }
-                    self.b.jump(Opcode::Program, params, ignore, trigger as i32);
+                    self.fire(trigger, params, ignore, true)?;
                     self.b.place(done);
                 }
             }

@@ -1,12 +1,14 @@
 //! Triggers: each becomes a sub-program, called with the rows OLD and NEW in registers.
+//!
+//! A condition that only looks at these rows is computed by the caller: most rows fail it, and a call costs as much as a dozen comparisons.
 
-use crate::context::{Codegen, Dest};
+use crate::context::{Codegen, Dest, Place};
 use crate::settings::Settings;
 use crate::write::policy_number;
 use iolite_base::{Code, Result};
-use iolite_bytecode::{Opcode, P4, Program};
+use iolite_bytecode::{Label, Opcode, P4, Program};
 use iolite_plan::StatementPlan;
-use iolite_plan::bound::Expr;
+use iolite_plan::bound::{ColumnRef, Expr, TableId};
 use iolite_plan::statement::{TriggerPlan, TriggerStep};
 use iolite_plan::{Conflict, RaiseKind};
 
@@ -15,9 +17,11 @@ pub(crate) fn program(plan: &StatementPlan, t: &TriggerPlan, settings: &Settings
     let mut g = Codegen::new(plan, settings);
     (g.nested, g.in_trigger) = (&t.nested, true);
     let end = g.b.label();
-    g.b.emit4(Opcode::Trace, 0, 0, 0, P4::Name(format!("-- TRIGGER {}", t.trigger.name).as_str().into()));
-    if let Some(e) = &t.when {
-        g.jump_unless(e, end, true)?;
+    if !is_asked_before(t) {
+        g.b.emit4(Opcode::Trace, 0, 0, 0, title(t));
+        if let Some(e) = &t.when {
+            g.jump_unless(e, end, true)?;
+        }
     }
     for (i, step) in t.steps.iter().enumerate() {
         // A comment ends with its line.
@@ -41,7 +45,46 @@ pub(crate) fn program(plan: &StatementPlan, t: &TriggerPlan, settings: &Settings
     Ok(p)
 }
 
+/// What those are told that trace statements when a trigger begins.
+fn title(t: &TriggerPlan) -> P4 {
+    P4::Name(format!("-- TRIGGER {}", t.trigger.name).as_str().into())
+}
+
+/// Whether the caller computes the condition: it looks at the two rows alone, and has the same value before the call.
+fn is_asked_before(t: &TriggerPlan) -> bool {
+    t.when.as_ref().is_some_and(|e| {
+        !e.changes_by_call()
+            && !e.any(&mut |e| {
+                matches!(e, Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Raise(..))
+            })
+    })
+}
+
+/// The table whose columns stand for the parameters of a trigger, in the caller; no table has this number.
+const PARAMETERS: TableId = 0;
+
 impl Codegen<'_> {
+    /// Calls a trigger, or what a foreign key does, with the parameters in the registers from `params` on. `ignore`: where RAISE(IGNORE)
+    /// goes. `within`: also while it runs.
+    pub fn fire(&mut self, number: usize, params: i32, ignore: Label, within: bool) -> Result<()> {
+        let t = &self.triggers[number];
+        let over = self.b.label();
+        let asked = is_asked_before(t);
+        if let Some(when) = t.when.as_ref().filter(|_| asked) {
+            let at = self.b.jump(Opcode::Fire, 0, over, number as i32);
+            self.b.at(at).p4 = title(t);
+            self.b.p5(!within as u16);
+            let mut when = when.clone();
+            of_caller(&mut when);
+            let place = Place::Registers { rowid: 0, first: params };
+            self.at_place(PARAMETERS, place, |g| g.jump_unless(&when, over, true))?;
+        }
+        self.b.jump(Opcode::Program, params, ignore, number as i32);
+        self.b.p5((!within && !asked) as u16);
+        self.b.place(over);
+        Ok(())
+    }
+
     /// `RAISE(...)`.
     pub fn raise(&mut self, kind: RaiseKind, message: Option<&Expr>) -> Result<()> {
         let code = Code::ConstraintTrigger.number() as i32;
@@ -73,5 +116,15 @@ impl Codegen<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Makes parameters of the trigger columns of [`PARAMETERS`].
+fn of_caller(e: &mut Expr) {
+    match e {
+        Expr::TriggerColumn(c, slot) => {
+            *e = Expr::Column(ColumnRef { table: PARAMETERS, column: *slot as i32, ..c.clone() });
+        }
+        _ => e.children_mut(&mut of_caller),
     }
 }

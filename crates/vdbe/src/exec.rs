@@ -446,8 +446,11 @@ impl Vm {
                             continue;
                         }
                         self.tick(behind - i.p2 as usize, env)?;
-                        pc +=
-                            ops::aggregate::quick_steps(&mut self.f.states, &self.f.regs, &insns[pc..behind]);
+                        pc += ops::aggregate::quick_steps(
+                            &mut self.f.extra.states,
+                            &self.f.regs,
+                            &insns[pc..behind],
+                        );
                         // Columns and steps of aggregates alone: the rest of the leaf goes round there.
                         if pc + 1 == behind {
                             let (rows, each) = (self.every - 1 - self.cpu, (behind - i.p2 as usize) as u32);
@@ -689,10 +692,10 @@ impl Vm {
                     let batch = if let P4::Int(n) = i.p4 { n } else { 0 };
                     let id = self.reg(i.p3).to_int();
                     if self.reg(i.p1).is_null() {
-                        self.f.row_sets.insert(i.p1, Default::default());
+                        self.f.extra.row_sets.insert(i.p1, Default::default());
                         self.set(i.p1, Value::Int(0));
                     }
-                    let set = self.f.row_sets.entry(i.p1).or_default();
+                    let set = self.f.extra.row_sets.entry(i.p1).or_default();
                     match set.seen.get(&id) {
                         Some(_) => pc = i.p2 as usize,
                         None => {
@@ -705,25 +708,24 @@ impl Vm {
                     let both = if limit <= 0 { -1 } else { limit.checked_add(offset).unwrap_or(-1) };
                     self.set(i.p2, Value::Int(both));
                 }
+                Opcode::Fire => {
+                    if self.may_call(i)? {
+                        if let P4::Name(title) = &i.p4 {
+                            env.get().trace(title);
+                        }
+                    } else {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::Program => {
-                    let Some(sub) = self.main.subprograms.get(i.p3 as usize).cloned() else {
-                        return Err(Code::Internal.into());
-                    };
-                    // One trigger may have several programs, by conflict policy: its name tells them apart from others'.
-                    let running = |p: &iolite_bytecode::Program| match (&p.trigger, &sub.trigger) {
-                        (Some(a), Some(b)) => std::rc::Rc::ptr_eq(a, b),
-                        _ => false,
-                    };
-                    if i.p5 & 1 != 0
-                        && (running(&self.f.program) || self.callers.iter().any(|f| running(&f.program)))
-                    {
+                    if !self.may_call(i)? {
                         continue;
                     }
                     // Left at this instruction: RAISE(IGNORE) finds its jump target here.
                     self.f.pc = pc - 1;
                     self.f.last_rowid = env.get().last_insert_rowid();
                     self.f.reported = env.get().changes();
-                    self.call(sub, i.p1 as usize)?;
+                    self.call(i.p3 as usize, i.p1 as usize);
                     return Ok(None);
                 }
                 Opcode::Param => {

@@ -4,8 +4,8 @@ use crate::bloom::Bloom;
 use crate::cursor::VCursor;
 use crate::profile::Profile;
 use iolite_base::hash::FastMap;
-use iolite_base::{Bytes, Encoding, Error, Limit, Result};
-use iolite_bytecode::Program;
+use iolite_base::{Bytes, Code, Encoding, Error, Limit, Result};
+use iolite_bytecode::{Insn, Program};
 use iolite_ext::{Aggregate, AuxData};
 use iolite_value::Value;
 use std::cmp::Ordering;
@@ -56,6 +56,25 @@ pub(crate) struct Frame {
     pub cursors: Vec<Option<VCursor>>,
     /// Which `Once` have been passed, a bit each.
     pub once: Vec<u64>,
+    /// In a place of its own: a frame is moved at each call of a trigger.
+    pub extra: Box<Extra>,
+    pub compare: Ordering,
+    /// Which sub-program it is of.
+    pub number: usize,
+    /// First register of the parameters in the caller.
+    pub params: usize,
+    pub last_rowid: i64,
+    pub changes: i64,
+    /// `changes()` when a program was called from here.
+    pub reported: i64,
+    /// `total_changes` when the program was entered, and after its last finished statement.
+    pub entered: i64,
+    pub counted: i64,
+}
+
+/// What some programs have beside registers and cursors.
+#[derive(Default)]
+pub(crate) struct Extra {
     /// Running aggregates, by the register that stands for them.
     pub states: Vec<Option<Box<dyn Aggregate>>>,
     pub row_sets: FastMap<i32, RowSet>,
@@ -67,16 +86,6 @@ pub(crate) struct Frame {
     pub tail: Option<Bytes>,
     /// What calls of aggregates find for it.
     pub aggregate_aux: AuxData,
-    pub compare: Ordering,
-    /// First register of the parameters in the caller.
-    pub params: usize,
-    pub last_rowid: i64,
-    pub changes: i64,
-    /// `changes()` when a program was called from here.
-    pub reported: i64,
-    /// `total_changes` when the program was entered, and after its last finished statement.
-    pub entered: i64,
-    pub counted: i64,
 }
 
 /// Rowids seen, by batch.
@@ -144,21 +153,16 @@ impl Frame {
     fn new(program: Rc<Program>) -> Frame {
         let mut cursors = Vec::new();
         cursors.resize_with(program.cursors, || None);
-        let mut aux = Vec::new();
-        aux.resize_with(program.sites, AuxData::default);
+        let mut extra = Box::<Extra>::default();
+        extra.aux.resize_with(program.sites, AuxData::default);
         Frame {
             pc: 0,
             regs: vec![Value::Null; program.registers + 1],
             cursors,
             once: vec![0; program.onces.div_ceil(64)],
-            states: Vec::new(),
-            row_sets: FastMap::default(),
-            lists: FastMap::default(),
-            blooms: FastMap::default(),
-            aux,
-            aggregate_aux: AuxData::default(),
-            tail: None,
+            extra,
             compare: Ordering::Equal,
+            number: 0,
             params: 0,
             last_rowid: 0,
             changes: 0,
@@ -167,19 +171,6 @@ impl Frame {
             counted: 0,
             program,
         }
-    }
-}
-
-impl Frame {
-    /// Makes a frame that was settled one of another program.
-    fn fit(&mut self, program: Rc<Program>) {
-        self.cursors.clear();
-        self.cursors.resize_with(program.cursors, || None);
-        self.regs.resize(program.registers + 1, Value::Null);
-        self.once.clear();
-        self.once.resize(program.onces.div_ceil(64), 0);
-        self.aux.resize_with(program.sites, AuxData::default);
-        self.program = program;
     }
 }
 
@@ -227,7 +218,7 @@ impl Vm {
         self.f.cursors.clear();
         self.f.regs.clear();
         self.f.once.clear();
-        self.f.aux.clear();
+        self.f.extra.aux.clear();
         self.params.clear();
         self.f.program = nothing.clone();
         self.main = nothing.clone();
@@ -240,7 +231,7 @@ impl Vm {
         f.cursors.resize_with(program.cursors, || None);
         f.regs.resize(program.registers + 1, Value::Null);
         f.once.resize(program.onces.div_ceil(64), 0);
-        f.aux.resize_with(program.sites, AuxData::default);
+        f.extra.aux.resize_with(program.sites, AuxData::default);
         (f.pc, f.compare, f.last_rowid, f.entered, f.counted) = (0, Ordering::Equal, 0, 0, 0);
         f.program = program.clone();
         self.params.resize(program.variables.len(), Value::Null);
@@ -302,24 +293,39 @@ impl Vm {
         &self.f.regs[first..first + n]
     }
 
-    /// Enters the program of a trigger.
-    pub(crate) fn call(&mut self, program: Rc<Program>, params: usize) -> Result<()> {
+    /// Whether `Program` and `Fire` may enter the sub-program: `false` if it may not run within itself and does.
+    pub(crate) fn may_call(&self, i: &Insn) -> Result<bool> {
+        let Some(sub) = self.main.subprograms.get(i.p3 as usize) else {
+            return Err(Code::Internal.into());
+        };
+        // One trigger may have several programs, by conflict policy: its name tells them apart from others'.
+        let running = |p: &Program| match (&p.trigger, &sub.trigger) {
+            (Some(a), Some(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        };
+        if i.p5 & 1 != 0 && (running(&self.f.program) || self.callers.iter().any(|f| running(&f.program))) {
+            return Ok(false);
+        }
         if self.callers.len() >= self.max_depth {
             return Err(Error::sql("too many levels of trigger recursion"));
         }
-        let mut f = match self.kept.frame(&program) {
+        Ok(true)
+    }
+
+    /// Enters the sub-program with this number.
+    pub(crate) fn call(&mut self, number: usize, params: usize) {
+        let mut f = match self.kept.frame(number) {
             Some(mut f) => {
                 (f.last_rowid, f.reported, f.compare) = (0, 0, Ordering::Equal);
                 f
             }
-            None => Box::new(Frame::new(program)),
+            None => Box::new(Frame::new(self.main.subprograms[number].clone())),
         };
-        f.params = params;
+        (f.number, f.params) = (number, params);
         f.changes = std::mem::take(&mut self.changes);
         (f.entered, f.counted) = (self.total_changes, self.total_changes);
         std::mem::swap(&mut self.f, &mut f);
         self.callers.push(f);
-        Ok(())
     }
 
     /// AUTOINCREMENT's largest rowid of sequence `n`, from 1.

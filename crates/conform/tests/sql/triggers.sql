@@ -4,3 +4,23 @@ CREATE TABLE log(v);
 CREATE TRIGGER t AFTER INSERT ON a WHEN (SELECT 0) = 0 BEGIN INSERT INTO log SELECT (SELECT 1 FROM a LIMIT 1); INSERT INTO log SELECT (SELECT 2 FROM a LIMIT 1); INSERT INTO log VALUES((SELECT max(x) FROM a)); DELETE FROM log WHERE v = (SELECT 1); END;
 INSERT INTO a VALUES(7);
 SELECT v FROM log;
+-- What a condition sees of the two rows: values as they are stored, collations, computed columns, no rowid before there is one.
+CREATE TABLE q(x REAL, y TEXT COLLATE nocase, z INT DEFAULT 3, w AS (z * 2));
+CREATE TABLE o(m);
+CREATE TRIGGER q1 BEFORE UPDATE ON q WHEN old.x / 2 = 1.5 AND new.y = 'ABC' BEGIN INSERT INTO o VALUES('q1'); END;
+CREATE TRIGGER q2 AFTER UPDATE ON q WHEN typeof(new.x) = 'real' AND new.w BETWEEN 6 AND 8 BEGIN INSERT INTO o VALUES('q2'); END;
+CREATE TRIGGER q3 AFTER UPDATE ON q WHEN new.x IN (3, 4) AND CASE old.y WHEN 'abc' THEN 1 ELSE 0 END BEGIN INSERT INTO o VALUES('q3'); END;
+CREATE TRIGGER q4 BEFORE INSERT ON q WHEN new.rowid = -1 AND typeof(new.z) <> 'blob' BEGIN INSERT INTO o VALUES('q4 ' || new.rowid); END;
+CREATE TRIGGER q5 AFTER DELETE ON q WHEN old.rowid = 1 OR abs(old.z) > 4 BEGIN INSERT INTO o VALUES('q5'); END;
+INSERT INTO q(x, y, z) VALUES(3, 'abc', '4'), (3, 'x', 9);
+UPDATE q SET y = 'aBc';
+UPDATE q SET x = 4;
+DELETE FROM q;
+SELECT m FROM o;
+-- Within a trigger's own statements, the rows of the inner condition are those of the inner change.
+CREATE TABLE outer_t(a, b);
+CREATE TABLE inner_t(a, b);
+CREATE TRIGGER of_outer AFTER INSERT ON outer_t WHEN new.a > 1 BEGIN INSERT INTO inner_t VALUES(new.b, new.a), (new.a, new.b); END;
+CREATE TRIGGER of_inner AFTER INSERT ON inner_t WHEN new.a > new.b BEGIN INSERT INTO o VALUES(new.a || '>' || new.b); END;
+INSERT INTO outer_t VALUES(1, 5), (2, 6), (7, 3);
+SELECT m FROM o WHERE m LIKE '%>%';

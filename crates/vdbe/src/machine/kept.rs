@@ -8,17 +8,15 @@ use super::Frame;
 use crate::cursor::{TreeCursor, VCursor};
 use iolite_base::{Buf, Result};
 use iolite_btree::{Btree, TreeKind};
-use iolite_bytecode::Program;
 use iolite_ext::AuxData;
 use iolite_value::Value;
-use std::rc::Rc;
 
 /// How many records' memory is kept: a row's and those of a few indexes.
 const MOST_RECORDS: usize = 8;
 /// How many transient trees are kept, and how many pages each may have.
 const MOST_TREES: usize = 4;
 const MOST_PAGES: u32 = 8;
-/// How many frames are kept.
+/// How many frames of a program are kept, for one that calls itself.
 const MOST_FRAMES: usize = 8;
 
 /// A transient database with one tree, which nobody uses.
@@ -32,9 +30,9 @@ struct Tree {
 pub(crate) struct Kept {
     records: Vec<Buf>,
     trees: Vec<Tree>,
-    /// Boxed, as those of a machine are: so none is moved.
+    /// By the number of the sub-program. Boxed, as those of a machine are: so none is moved.
     #[allow(clippy::vec_box)]
-    frames: Vec<Box<Frame>>,
+    frames: Vec<Vec<Box<Frame>>>,
 }
 
 impl Kept {
@@ -76,24 +74,20 @@ impl Kept {
         }
     }
 
-    /// A frame for this program: one that has run it, or, where there are many programs, the memory of one that has run another.
-    pub fn frame(&mut self, program: &Rc<Program>) -> Option<Box<Frame>> {
-        if let Some(at) = self.frames.iter().position(|f| Rc::ptr_eq(&f.program, program)) {
-            return Some(self.frames.swap_remove(at));
-        }
-        if self.frames.len() < MOST_FRAMES {
-            return None;
-        }
-        let mut f = self.frames.pop()?;
-        f.fit(program.clone());
-        Some(f)
+    /// A frame that has run the sub-program with this number.
+    pub fn frame(&mut self, number: usize) -> Option<Box<Frame>> {
+        self.frames.get_mut(number)?.pop()
     }
 
     /// Takes a frame back.
     pub fn give_frame(&mut self, mut f: Box<Frame>) {
         self.settle(&mut f);
-        if self.frames.len() < MOST_FRAMES {
-            self.frames.push(f);
+        if self.frames.len() <= f.number {
+            self.frames.resize_with(f.number + 1, Vec::new);
+        }
+        let same = &mut self.frames[f.number];
+        if same.len() < MOST_FRAMES {
+            same.push(f);
         }
     }
 
@@ -136,16 +130,16 @@ impl Kept {
         if !f.once.is_empty() {
             f.once.fill(0);
         }
-        f.states.clear();
-        if !f.row_sets.is_empty() {
-            f.row_sets.clear();
+        f.extra.states.clear();
+        if !f.extra.row_sets.is_empty() {
+            f.extra.row_sets.clear();
         }
-        f.blooms.clear();
-        if !f.lists.is_empty() {
-            f.lists.clear();
+        f.extra.blooms.clear();
+        if !f.extra.lists.is_empty() {
+            f.extra.lists.clear();
         }
-        f.tail = None;
-        f.aux.iter_mut().for_each(AuxData::clear);
-        f.aggregate_aux.clear();
+        f.extra.tail = None;
+        f.extra.aux.iter_mut().for_each(AuxData::clear);
+        f.extra.aggregate_aux.clear();
     }
 }

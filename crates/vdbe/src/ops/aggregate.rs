@@ -105,7 +105,7 @@ pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
     let frame = &mut vm.f;
     let (first, at) = (i.p2 as usize, i.p3 as usize);
-    if let Some(Some(s)) = frame.states.get_mut(at)
+    if let Some(Some(s)) = frame.extra.states.get_mut(at)
         && let Value::Int(_) = frame.regs[at]
         && s.quick_step(&frame.regs[first..first + f.args])
     {
@@ -114,9 +114,9 @@ pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         }
         return Ok(());
     }
-    let s = state(&mut frame.states, &mut frame.regs[at], i.p3, f)?;
+    let s = state(&mut frame.extra.states, &mut frame.regs[at], i.p3, f)?;
     let args = arguments(f, &frame.regs[first..first + f.args], vm.enc)?;
-    with_context(f, env, &mut frame.aggregate_aux, |c| s.step(c, &args))?;
+    with_context(f, env, &mut frame.extra.aggregate_aux, |c| s.step(c, &args))?;
     if i.p1 != 0 && s.changed() {
         vm.put(i.p1, Value::Int(1));
     }
@@ -126,9 +126,9 @@ pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
 pub(crate) fn finish(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let f = call(i)?;
     let frame = &mut vm.f;
-    let s = state(&mut frame.states, &mut frame.regs[i.p1 as usize], i.p1, f)?;
-    let v = with_context(f, env, &mut frame.aggregate_aux, |c| s.finish(c))?;
-    frame.states[i.p1 as usize] = None;
+    let s = state(&mut frame.extra.states, &mut frame.regs[i.p1 as usize], i.p1, f)?;
+    let v = with_context(f, env, &mut frame.extra.aggregate_aux, |c| s.finish(c))?;
+    frame.extra.states[i.p1 as usize] = None;
     vm.put(i.p1, v);
     Ok(())
 }

@@ -42,7 +42,7 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let has_rowid = t.cur.kind() == TreeKind::Table;
     let id = if has_rowid { vm.f.regs[i.p3 as usize].to_int() } else { 0 };
     let mut whole = rec.to_vec();
-    if let Some(tail) = vm.f.tail.as_ref().filter(|_| has_rowid) {
+    if let Some(tail) = vm.f.extra.tail.as_ref().filter(|_| has_rowid) {
         whole.extend_from_slice(tail);
     }
     let new = Some((id, record::decode(&whole, enc)?));

@@ -23,21 +23,21 @@ fn hash(vm: &Vm, i: &Insn) -> u64 {
 }
 
 pub(crate) fn begin(vm: &mut Vm, i: &Insn) -> Result<()> {
-    vm.f.blooms.insert(i.p1, Bloom::new(i.p2.max(FEWEST_KEYS) as usize)?);
+    vm.f.extra.blooms.insert(i.p1, Bloom::new(i.p2.max(FEWEST_KEYS) as usize)?);
     vm.put(i.p1, Value::Int(1));
     Ok(())
 }
 
 pub(crate) fn add(vm: &mut Vm, i: &Insn) {
     let h = hash(vm, i);
-    if let Some(b) = vm.f.blooms.get_mut(&i.p1) {
+    if let Some(b) = vm.f.extra.blooms.get_mut(&i.p1) {
         b.add(h);
     }
 }
 
 /// Whether a key may have been added; while nobody has begun to fill the filter, any may.
 pub(crate) fn may_have(vm: &Vm, i: &Insn) -> bool {
-    vm.f.blooms.get(&i.p1).is_none_or(|b| b.may_have(hash(vm, i)))
+    vm.f.extra.blooms.get(&i.p1).is_none_or(|b| b.may_have(hash(vm, i)))
 }
 
 pub(crate) fn open(vm: &mut Vm, i: &Insn) {

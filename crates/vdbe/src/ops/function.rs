@@ -14,7 +14,7 @@ pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let out = match &f.function.imp {
         Implementation::Scalar(c) if f.cursor.is_none() && !recoded => {
             let first = i.p2 as usize;
-            let (args, aux) = (&vm.f.regs[first..first + f.args], &mut vm.f.aux[f.site]);
+            let (args, aux) = (&vm.f.regs[first..first + f.args], &mut vm.f.extra.aux[f.site]);
             aux.constant_args = i.p1 as u32;
             aux.bound_args = f.bound;
             let pure = f.pure.map(|place| (&*f.function.name, place));
@@ -49,7 +49,7 @@ fn call_any(vm: &mut Vm, i: &Insn, f: &FunctionCall, recoded: bool, env: &dyn En
         None
     };
     // Kept values live with the call site; taken out, so that a function that calls back finds no borrow.
-    let mut aux: AuxData = match vm.f.aux.get_mut(f.site) {
+    let mut aux: AuxData = match vm.f.extra.aux.get_mut(f.site) {
         Some(a) => std::mem::take(a),
         None => AuxData::default(),
     };
@@ -76,7 +76,7 @@ fn call_any(vm: &mut Vm, i: &Insn, f: &FunctionCall, recoded: bool, env: &dyn En
         vm.f.cursors[c] = taken;
     }
     aux.end_call();
-    if let Some(a) = vm.f.aux.get_mut(f.site) {
+    if let Some(a) = vm.f.extra.aux.get_mut(f.site) {
         *a = aux;
     }
     // A call may take as long as thousands of instructions: an interrupt is looked for behind each.

@@ -62,7 +62,7 @@ pub(crate) fn step(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         _ => make(f)?,
     };
     let done = arguments(f, &vm.f.regs[first..first + f.args], vm.enc)
-        .and_then(|args| with_context(f, env, &mut vm.f.aggregate_aux, |c| s.step(c, &args)));
+        .and_then(|args| with_context(f, env, &mut vm.f.extra.aggregate_aux, |c| s.step(c, &args)));
     let changed = i.p5 != 0 && s.changed();
     *table(&mut vm.f.cursors, i.p1)?.slot(i.p3 as usize) = Slot::State(s);
     done?;
@@ -90,11 +90,11 @@ pub(crate) fn slot(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     let s = std::mem::take(table(&mut vm.f.cursors, i.p1)?.slot(i.p3 as usize));
     let v = match (s, &i.p4) {
         (Slot::State(mut s), P4::Function(f)) => {
-            with_context(f, env, &mut vm.f.aggregate_aux, |c| s.finish(c))?
+            with_context(f, env, &mut vm.f.extra.aggregate_aux, |c| s.finish(c))?
         }
         (Slot::Empty, P4::Function(f)) => {
             let mut s = make(f)?;
-            with_context(f, env, &mut vm.f.aggregate_aux, |c| s.finish(c))?
+            with_context(f, env, &mut vm.f.extra.aggregate_aux, |c| s.finish(c))?
         }
         (Slot::Value(v), _) => v,
         _ => Value::Null,

@@ -199,7 +199,7 @@ pub(crate) fn leaf_rows(vm: &mut Vm, insns: &[Insn], last: usize, most: u32) -> 
     let body = &insns[first..last];
     let columns = 1 + body.iter().take_while(|i| i.p5 & p5::THEN_COLUMN != 0).count();
     let (columns, steps) = body.split_at(columns);
-    let (regs, states) = (&mut frame.regs, &mut frame.states);
+    let (regs, states) = (&mut frame.regs, &mut frame.extra.states);
     let mut pc = last;
     let rows = t.cur.walk(most, |page, cell| {
         let (off, len) = (cell.at as usize, cell.local as usize);
@@ -393,7 +393,7 @@ pub(crate) fn patch_record(vm: &mut Vm, i: &Insn) -> Result<()> {
         record::patch(&whole, fields.len(), new, tail.is_some(), vm.max_length, &mut buf)?;
     }
     if tail.is_some() {
-        vm.f.tail = tail;
+        vm.f.extra.tail = tail;
     }
     vm.put(i.p3, Value::Blob(buf.into_bytes(), 0));
     Ok(())
@@ -410,7 +410,7 @@ fn encode(vm: &mut Vm, i: &Insn, real: impl Fn(usize) -> bool, buf: &mut Buf) ->
         && b.len() >= LARGE
         && vm.enc == Encoding::Utf8
     {
-        vm.f.tail = Some(b.clone());
+        vm.f.extra.tail = Some(b.clone());
         return record::encode_head(values, real, vm.max_length, buf);
     }
     record::encode_buf(values, vm.enc, real, vm.max_length, buf)

@@ -42,7 +42,7 @@ pub(crate) fn filter(vm: &mut Vm, i: &Insn) -> Result<bool> {
     let (num, n) = (vm.f.regs[base].to_int() as i32, vm.f.regs[base + 1].to_int() as usize);
     let mut lists = Vec::new();
     for k in (0..n.min(16)).filter(|k| i.p5 & 1 << k != 0) {
-        lists.push((k, vm.f.lists.remove(&(i.p3 + 2 + k as i32)).unwrap_or_default()));
+        lists.push((k, vm.f.extra.lists.remove(&(i.p3 + 2 + k as i32)).unwrap_or_default()));
     }
     with(vm, i.p1, |vm, c, _| {
         c.filter(num, text, &FilterArgs::new(&vm.f.regs[base + 2..base + 2 + n], &lists))?;
@@ -54,11 +54,11 @@ pub(crate) fn filter(vm: &mut Vm, i: &Insn) -> Result<bool> {
 pub(crate) fn list(vm: &mut Vm, i: &Insn) {
     if i.p1 == 0 {
         vm.put(i.p3, Value::Null);
-        vm.f.lists.insert(i.p3, Vec::new());
+        vm.f.extra.lists.insert(i.p3, Vec::new());
         return;
     }
     let value = vm.f.regs[i.p1 as usize].clone();
-    vm.f.lists.entry(i.p3).or_default().push(value);
+    vm.f.extra.lists.entry(i.p3).or_default().push(value);
 }
 
 pub(crate) fn column(vm: &mut Vm, i: &Insn) -> Result<()> {

@@ -159,7 +159,7 @@ pub(crate) fn insert(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
         Some(o) if t.probed == id && o.is_ne() && !t.cur.is_stale() => InsertAt::Here(o),
         _ => InsertAt::Unknown,
     };
-    match vm.f.tail.take() {
+    match vm.f.extra.tail.take() {
         None => t.cur.insert_row(id, rec, 0, at)?,
         Some(tail) => t.cur.insert_large(id, rec, &tail, at)?,
     }
