@@ -20,6 +20,7 @@ mod macros;
 #[allow(unsafe_code)]
 pub mod pool;
 pub mod raw_text;
+mod rows;
 #[allow(unsafe_code)]
 pub mod slab;
 #[allow(unsafe_code)]
@@ -33,6 +34,7 @@ pub use encoding::Encoding;
 pub use error::{Code, Error, Result};
 pub use few::Few;
 pub use limits::{Limit, Limits};
+pub use rows::Rows;
 pub use small_str::{SmallStr, same_name};
 
 /// A page number, counted from 1. Zero means "no page" (file format, section 1.5).

@@ -63,6 +63,7 @@ pub(crate) fn p4_text(p4: &P4) -> String {
                 w.iter().flat_map(|p| &p.calls).map(|c| format!("{}({})", c.0.function.name, c.0.args));
             names.collect::<Vec<_>>().join(",")
         }
+        P4::Rows(r) => format!("rows({})", r.len()),
         P4::Numbers(n) => {
             let list: Vec<String> = n.iter().map(|v| v.to_string()).collect();
             format!("[{}]", list.join(","))

@@ -15,6 +15,6 @@ pub use explain::explain;
 pub use opcode::{Opcode, p5};
 pub use probe::{Mark, Site, probed};
 pub use program::{
-    ColumnMeta, FrameEdge, FrameExclude, FrameUnit, FunctionCall, Insn, P4, PatchField, PlanLine, Program,
-    StrictColumn, StrictType, TableLock, VariableName, WindowPass,
+    ColumnMeta, FrameEdge, FrameExclude, FrameUnit, FunctionCall, Given, Insn, P4, PatchField, PlanLine,
+    Program, StrictColumn, StrictType, TableLock, VariableName, WindowPass,
 };

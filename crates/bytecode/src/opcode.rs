@@ -123,6 +123,7 @@ opcodes! {
     String8 "r[p2] = text p4.";
     Blob "r[p2] = blob p4.";
     Null "r[p2..=p3] = NULL (only r[p2] if p3 is less).";
+    GivenRow jump "Puts row number r[p1] of the rows p4, counted from 0, into the registers from p3 on, and counts r[p1] up; jumps to p2 behind the last.";
     Variable "r[p2] = parameter p1; a pointer of the program is NULL unless p3.";
     Copy "Copies p3 + 1 registers from p1 on to p2 on.";
     SCopy "r[p2] = r[p1].";

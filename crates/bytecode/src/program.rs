@@ -1,7 +1,7 @@
 //! Programs: instructions and what surrounds them.
 
 use crate::Opcode;
-use iolite_base::{Bytes, Few, SmallStr};
+use iolite_base::{Bytes, Few, Rows, SmallStr};
 use iolite_ext::{Function, FunctionFlags, VirtualTable};
 use iolite_value::{Affinity, Collation, KeyInfo, Value, compare::KeyField};
 use std::rc::Rc;
@@ -48,6 +48,15 @@ pub enum P4 {
     /// A list of numbers: column maps, root pages.
     Numbers(Rc<[i64]>),
     Windows(Rc<[WindowPass]>),
+    Rows(Rc<Rows<Given>>),
+}
+
+/// A field of a row as a statement's text gives it.
+pub enum Given {
+    /// A literal.
+    Value(Value),
+    /// The parameter with this number, from 1.
+    Parameter(u32),
 }
 
 /// A field of the record that `PatchRecord` makes.

@@ -4,8 +4,8 @@
 //! applies LIMIT and OFFSET.
 
 use crate::context::{Codegen, Dest};
-use iolite_base::Result;
-use iolite_bytecode::{Label, Opcode, P4, p5};
+use iolite_base::{Result, Rows};
+use iolite_bytecode::{Given, Label, Opcode, P4, p5};
 use iolite_plan::bound::*;
 use iolite_plan::explain::{Part, Role};
 use iolite_plan::plan::*;
@@ -225,8 +225,20 @@ impl Codegen<'_> {
             }
         }
         let mut sink = self.open_sink(&stand_in, Order::from(&terms[..]), Distinct::No, limits, dest, end)?;
-        for row in &c.values {
-            self.expr_list(row, first)?;
+        let mut at = 0;
+        while let Some(row) = c.values.get(at) {
+            let given = c.values.iter().skip(at).take_while(|r| r.iter().all(is_given)).count();
+            let all = (given >= FEW_ROWS).then(|| {
+                let counter = self.b.reg();
+                self.b.emit(Opcode::Integer, 0, counter, 0);
+                let fields = c.values.iter().skip(at).take(given).flatten().map(given_field).collect();
+                let rows = P4::Rows(Rc::new(Rows::new(width, fields)));
+                let over = self.b.label();
+                (self.b.jump4(Opcode::GivenRow, counter, over, first, rows), over)
+            });
+            if all.is_none() {
+                self.expr_list(row, first)?;
+            }
             let before = self.known.len();
             for (k, e) in stand_in.iter().enumerate() {
                 self.known.push((e.clone(), first + k as i32));
@@ -235,6 +247,11 @@ impl Codegen<'_> {
             self.sink_row(&mut sink, next)?;
             self.b.place(next);
             self.known.truncate(before);
+            if let Some((top, over)) = all {
+                self.b.emit(Opcode::Goto, 0, top as i32, 0);
+                self.b.place(over);
+            }
+            at += if all.is_some() { given } else { 1 };
         }
         self.close_sink(sink, Part::new(c, Role::Order))
     }
@@ -588,6 +605,22 @@ impl Codegen<'_> {
             Dest::Discard => {}
         }
         Ok(())
+    }
+}
+
+/// Of so many rows that stand in the text, the program has them as a list.
+const FEW_ROWS: usize = 4;
+
+/// Whether the value of an expression is in the text or a parameter's.
+fn is_given(e: &Expr) -> bool {
+    matches!(e, Expr::Const(_) | Expr::Param(_))
+}
+
+fn given_field(e: &Expr) -> Given {
+    match e {
+        Expr::Param(n) => Given::Parameter(*n),
+        Expr::Const(v) => Given::Value(v.clone()),
+        _ => Given::Value(Value::Null),
     }
 }
 

@@ -4,7 +4,7 @@
 //! column needs no more than its table's number; an [`Expr::Agg`] names an aggregate by a number that is unique
 //! likewise.
 
-use iolite_base::{Few, Result};
+use iolite_base::{Few, Result, Rows};
 use iolite_bytecode::ColumnMeta;
 use iolite_catalog::{Index, Table};
 use iolite_ext::Function;
@@ -328,7 +328,7 @@ pub struct Core {
     /// What comes out.
     pub result: Few<Expr>,
     /// A `VALUES` arm: rows; then all else is empty.
-    pub values: Vec<Vec<Expr>>,
+    pub values: Rows<Expr>,
 }
 
 /// One conjunct of the filter.

@@ -6,7 +6,7 @@ use crate::compiler::Compiler;
 use crate::plan::{NestedPlans, SelectPlan};
 use crate::planner::Planner;
 use crate::statement::control::{Control, ControlKind};
-use iolite_base::{Error, Result};
+use iolite_base::{Error, Result, Rows};
 use iolite_catalog::Catalog;
 use iolite_sql::ast::{self, Expr, Literal, Stmt};
 
@@ -64,7 +64,7 @@ impl Compiler<'_> {
         let width = given.len();
         let s = ast::Select {
             with: None,
-            first: ast::SelectCore::Values(vec![given]),
+            first: ast::SelectCore::Values(Rows::one(given)),
             compounds: Vec::new(),
             order_by: Vec::new(),
             limit: None,

@@ -66,9 +66,9 @@ impl Merger<'_> {
     /// How a column of some arms compares: as in the first that says it.
     fn collation(&self, first: usize, last: usize, k: usize) -> Collation {
         let arms = self.s.cores[first..=last].iter();
-        let mut said = arms.filter_map(|c| match &c.values[..] {
-            [] => c.result[k].collation().map(|c| c.0),
-            [row] => row[k].collation().map(|c| c.0),
+        let mut said = arms.filter_map(|c| match c.values.len() {
+            0 => c.result[k].collation().map(|c| c.0),
+            1 => c.values.fields()[k].collation().map(|c| c.0),
             // The columns of several rows are a table's.
             _ => Some(self.binary.clone()),
         });

@@ -1,7 +1,7 @@
 //! Plan trees: how a bound query will be run. Plain data: printed, costed, and run by more than one executor.
 
 use crate::bound::*;
-use iolite_base::Few;
+use iolite_base::{Few, Rows};
 use iolite_catalog::{ColumnSource, Index, Table};
 use iolite_ext::{IndexInfo, SourceFactory, VirtualTable};
 use iolite_sql::ast::{self, CompoundOp};
@@ -131,7 +131,7 @@ impl NestedPlans {
 #[derive(Clone, Debug, Default)]
 pub struct CorePlan {
     /// Rows of a `VALUES` arm.
-    pub values: Vec<Vec<Expr>>,
+    pub values: Rows<Expr>,
     /// Nested loops, outermost first.
     pub levels: Few<Level>,
     /// Conditions that no table takes part in.

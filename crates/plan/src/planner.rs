@@ -248,7 +248,7 @@ impl<'a> Planner<'a> {
         let changing = std::mem::take(&mut self.changing);
         let (mut limits, mut most) = (self.limits.take(), self.most.take());
         if !core.values.is_empty() {
-            for e in core.values.iter().flatten() {
+            for e in core.values.fields() {
                 self.nested(e)?;
             }
             plan.rows = core.values.len() as f64;
@@ -574,7 +574,7 @@ impl<'a> Planner<'a> {
         let drops = q.recursive.is_none() && !shared && q.materialize != Some(true) && q.outer.is_empty();
         let mut select = std::mem::replace(&mut q.select, Select { columns, ..Select::default() });
         let late = if drops { drop_unread(&mut select, used) } else { Vec::new() };
-        for e in select.cores.iter_mut().flat_map(|c| c.values.iter_mut().flatten().chain(&mut c.result)) {
+        for e in select.cores.iter_mut().flat_map(|c| c.values.fields_mut().iter_mut().chain(&mut c.result)) {
             *e = std::mem::replace(e, Expr::int(0)).as_column();
         }
         if q.recursive.is_some() {
@@ -888,7 +888,7 @@ fn drop_unread(select: &mut Select, used: &NumberSet) -> Vec<usize> {
             continue;
         }
         for c in &mut select.cores {
-            for row in c.values.iter_mut().map(|r| &mut r[..]).chain(std::iter::once(&mut c.result[..])) {
+            for row in c.values.iter_mut().chain(std::iter::once(&mut c.result[..])) {
                 if let Some(e) = row.get_mut(i) {
                     *e = Expr::Const(Value::Null);
                 }

@@ -19,6 +19,7 @@ fn whole(s: &Select, f: &mut dyn FnMut(&Expr)) {
 fn whole_core(c: &Core, f: &mut dyn FnMut(&Expr)) {
     whole_of_sources(&c.sources, f);
     let Core { filter, group_by, having, aggs, windows, result, values, .. } = c;
+    let values = values.fields();
     whole_own(OwnExprs { filter, group_by, having, aggs, windows, result, values }, f);
 }
 
@@ -46,7 +47,7 @@ struct OwnExprs<'c> {
     aggs: &'c [Agg],
     windows: &'c [WindowDef],
     result: &'c [Expr],
-    values: &'c [Vec<Expr>],
+    values: &'c [Expr],
 }
 
 fn whole_own(c: OwnExprs<'_>, f: &mut dyn FnMut(&Expr)) {
@@ -59,9 +60,7 @@ fn whole_own(c: OwnExprs<'_>, f: &mut dyn FnMut(&Expr)) {
     for w in c.windows {
         w.exprs().for_each(&mut *f);
     }
-    for row in c.values {
-        row.iter().for_each(&mut *f);
-    }
+    c.values.iter().for_each(&mut *f);
 }
 
 /// Whether the arm, or any of the expressions in `extra`, reads of a source what is not `held`: columns, or whole expressions
@@ -149,7 +148,7 @@ pub fn mark_used<'e>(c: &mut Core, extra: impl Iterator<Item = &'e Expr>) {
             mark(col.table, col.column);
         }
     };
-    let own = OwnExprs { filter, group_by, having, aggs, windows, result, values };
+    let own = OwnExprs { filter, group_by, having, aggs, windows, result, values: values.fields() };
     whole_own(own, &mut |e| expr(e, &mut note));
     for e in extra {
         expr(e, &mut note);

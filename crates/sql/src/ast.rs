@@ -4,7 +4,7 @@
 //! on character boundaries; identifiers are already unquoted; parentheses leave no node of their own, except
 //! that a parenthesised list of two or more becomes [`Expr::Row`].
 
-use iolite_base::{Few, SmallStr};
+use iolite_base::{Few, Rows, SmallStr};
 use std::rc::Rc;
 
 /// A half-open range of byte offsets into the statement's text.
@@ -441,7 +441,7 @@ pub enum CompoundOp {
 pub enum SelectCore {
     Query(Box<Query>),
     /// Rows of equal width.
-    Values(Vec<Vec<Expr>>),
+    Values(Rows<Expr>),
 }
 
 /// `SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ... WINDOW ...`.

@@ -145,8 +145,8 @@ impl Printer {
         self.name(&q.name);
     }
 
-    fn list<X>(&mut self, items: &[X], mut f: impl FnMut(&mut Printer, &X)) {
-        for (i, x) in items.iter().enumerate() {
+    fn list<X>(&mut self, items: impl IntoIterator<Item = X>, mut f: impl FnMut(&mut Printer, X)) {
+        for (i, x) in items.into_iter().enumerate() {
             if i > 0 {
                 self.out.push_str(", ");
             }

@@ -84,7 +84,7 @@ impl<'f> TableNames<'f> {
         match c {
             SelectCore::Values(rows) => {
                 self.with(with);
-                self.exprs(rows.iter().flatten());
+                self.exprs(rows.fields().iter());
             }
             SelectCore::Query(q) => {
                 q.from.iter().for_each(|f| self.named(f));

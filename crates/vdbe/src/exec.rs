@@ -253,6 +253,11 @@ impl Vm {
                         self.set(r, Value::Null);
                     }
                 }
+                Opcode::GivenRow => {
+                    if !ops::row::given_row(self, i)? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::Variable => {
                     let (regs, params) = (&mut self.f.regs[..], &self.params[..]);
                     let mut i = i;

@@ -138,7 +138,7 @@ impl Binder<'_> {
                 let (mut select, _) = self.nested(|b| b.select(q))?;
                 let single = matches!(&select.cores[..], [c] if c.values.len() == 1);
                 if single && select.limit.is_none() && select.order_by.is_empty() {
-                    Rows::Row(std::mem::take(&mut select.cores[0].values[0]))
+                    Rows::Row(std::mem::take(&mut select.cores[0].values).into_fields())
                 } else {
                     Rows::Select(Box::new(select))
                 }
@@ -336,7 +336,7 @@ fn as_written(q: &ast::QualifiedName) -> String {
 fn only_row(q: &ast::Select) -> Option<&[ast::Expr]> {
     let plain = q.with.is_none() && q.compounds.is_empty() && q.order_by.is_empty() && q.limit.is_none();
     match &q.first {
-        ast::SelectCore::Values(rows) if plain && rows.len() == 1 => Some(&rows[0]),
+        ast::SelectCore::Values(rows) if plain && rows.len() == 1 => rows.get(0),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use super::expr::{fields, width};
 use super::from::width_mismatch;
 use super::*;
 use iolite_base::{
-    SmallStr,
+    Rows, SmallStr,
     hash::{FastMap, FastSet},
 };
 use iolite_bytecode::ColumnMeta;
@@ -305,28 +305,26 @@ impl Binder<'_> {
 
     fn values(
         &mut self,
-        rows: &[Vec<ast::Expr>],
+        rows: &Rows<ast::Expr>,
         core: &mut Core,
         columns: &mut Few<OutColumn>,
     ) -> Result<()> {
-        let mut values = Vec::with_capacity(rows.len());
-        for r in rows {
-            values.push(self.row(r)?);
-        }
-        let n = values.first().map_or(0, |r: &Vec<Expr>| r.len());
+        let n = rows.width();
+        let values = Rows::new(n, self.row(rows.fields())?);
+        let first = values.get(0).unwrap_or_default();
         *columns = Few::with_capacity(n);
-        for i in 0..n {
+        for (i, e) in first.iter().enumerate() {
             let name = match VALUE_NAMES.get(i) {
                 Some(name) => (*name).into(),
                 None => format!("column{}", i + 1).into(),
             };
-            let mut c = self.out_column(&values[0][i], name);
+            let mut c = self.out_column(e, name);
             if values.len() > 1 {
                 c.affinity = self.values_affinity(&values, i);
             }
             columns.push(c);
         }
-        core.result = values.first().cloned().unwrap_or_default().into();
+        core.result = first.to_vec().into();
         core.values = values;
         Ok(())
     }
@@ -337,12 +335,14 @@ impl Binder<'_> {
 
     /// The affinity of a column of several rows: in views and triggers the rows are arms of a compound; elsewhere a second
     /// row of constants makes it a compound, too, and any other takes the affinity away.
-    fn values_affinity(&self, rows: &[Vec<Expr>], column: usize) -> Affinity {
+    fn values_affinity(&self, rows: &Rows<Expr>, column: usize) -> Affinity {
         if !self.views.is_empty() || self.trigger.is_some() {
             return compound_affinity(rows.iter().filter_map(|r| Some((r.get(column)?, false))));
         }
-        match rows {
-            [first, second] if second.iter().all(|e| e.affinity() == Affinity::None && e.is_constant()) => {
+        match (rows.len(), rows.get(0), rows.get(1)) {
+            (2, Some(first), Some(second))
+                if second.iter().all(|e| e.affinity() == Affinity::None && e.is_constant()) =>
+            {
                 compound_affinity([&first[column], &second[column]].into_iter().map(|e| (e, false)))
             }
             _ => Affinity::None,

@@ -102,7 +102,7 @@ impl<'p> Teller<'p> {
             _ => format!("SCAN {} CONSTANT ROWS", c.values.len()),
         };
         self.line_of(c, Role::Block, detail);
-        self.exprs(c.values.iter().flatten());
+        self.exprs(c.values.fields().iter());
     }
 
     /// The sets for aggregates over distinct values, and the lists for those over sorted ones.
@@ -281,7 +281,7 @@ impl<'p> Teller<'p> {
 
 /// How many rows a VALUES clause of several constant rows has.
 fn rows_of_values(c: &CorePlan) -> Option<usize> {
-    let constant = c.values.len() > 1 && c.values.iter().flatten().all(Expr::is_constant);
+    let constant = c.values.len() > 1 && c.values.fields().iter().all(Expr::is_constant);
     constant.then_some(c.values.len())
 }
 

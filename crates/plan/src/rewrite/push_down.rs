@@ -9,6 +9,7 @@ use super::renumber::renumber_queries;
 use super::substitute::replace_in_expr;
 use crate::bound::*;
 use crate::expr::{comparison_affinity, list_affinity};
+use iolite_base::Rows;
 use iolite_ext::FunctionFlags;
 use iolite_sql::ast::CompoundOp;
 use iolite_value::Collation;
@@ -115,7 +116,7 @@ fn push(term: &Expr, select: &mut Select, id: TableId, numbers: &mut Numbers) {
     }
     for arm in select.cores.iter_mut() {
         // One row of VALUES is a SELECT without FROM, which a condition can leave out.
-        arm.values.clear();
+        arm.values = Rows::default();
         let mut expr = term.clone();
         renumber_queries(&mut expr, numbers);
         let results = &arm.result;

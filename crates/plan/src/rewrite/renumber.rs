@@ -99,7 +99,7 @@ impl Renumbering<'_> {
             w.exprs_mut().for_each(|e| self.expr(e));
         }
         let plain = c.group_by.iter_mut().chain(&mut c.having).chain(c.result.iter_mut());
-        plain.chain(c.values.iter_mut().flatten()).for_each(|e| self.expr(e));
+        plain.chain(c.values.fields_mut()).for_each(|e| self.expr(e));
     }
 
     fn source(&mut self, s: &mut Source) {

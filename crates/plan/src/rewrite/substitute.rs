@@ -73,7 +73,7 @@ pub fn replace_in_core(c: &mut Core, map: &Mapping<'_>) {
     }
     c.filter.iter_mut().for_each(|f| replace_in_expr(&mut f.expr, map));
     let plain = c.group_by.iter_mut().chain(&mut c.having).chain(&mut c.result);
-    plain.chain(c.values.iter_mut().flatten()).for_each(|e| replace_in_expr(e, map));
+    plain.chain(c.values.fields_mut()).for_each(|e| replace_in_expr(e, map));
     c.windows.iter_mut().flat_map(WindowDef::exprs_mut).for_each(|e| replace_in_expr(e, map));
     for a in &mut c.aggs {
         let parts = a.args.iter_mut().chain(&mut a.filter).chain(a.order_by.iter_mut().map(|o| &mut o.expr));

@@ -298,6 +298,12 @@ impl Parser<'_> {
     /// One or more expressions separated by commas; `height` becomes the highest.
     pub(super) fn expr_list(&mut self) -> Result<Vec<Expr>> {
         let mut list = Vec::with_capacity(8);
+        self.exprs_into(&mut list)?;
+        Ok(list)
+    }
+
+    /// The same, behind others.
+    pub(super) fn exprs_into(&mut self, list: &mut Vec<Expr>) -> Result<()> {
         let mut height = 0;
         loop {
             let e = self.expr()?;
@@ -308,7 +314,7 @@ impl Parser<'_> {
             }
         }
         self.height = height;
-        Ok(list)
+        Ok(())
     }
 
     /// Operands and prefix operators.

@@ -1,6 +1,7 @@
 //! Queries: `WITH`, compounds, `FROM`, and the lists that other statements share with them.
 
 use super::*;
+use iolite_base::Rows;
 use std::rc::Rc;
 
 /// How much of the parser's stack one level of subquery takes: five entries in SQLite's, of which the climb to it
@@ -170,17 +171,20 @@ impl Parser<'_> {
     #[inline(never)]
     fn values(&mut self, height: &mut u32) -> Result<SelectCore> {
         self.bump();
-        let mut rows: Vec<Vec<Expr>> = Vec::new();
+        let (mut fields, mut width) = (Vec::with_capacity(8), 0);
         let mut ragged = false;
         loop {
             self.expect(T::LParen)?;
-            let row = self.expr_list()?;
+            let before = fields.len();
+            self.exprs_into(&mut fields)?;
             *height = (*height).max(self.height);
             self.expect(T::RParen)?;
-            ragged |= rows.first().is_some_and(|first| first.len() != row.len());
-            rows.push(row);
             // The first row is a query, and so are all together.
-            self.selects += u32::from(rows.len() <= 2);
+            self.selects += u32::from(before <= width);
+            match before {
+                0 => width = fields.len(),
+                _ => ragged |= fields.len() - before != width,
+            }
             if !self.eat(T::Comma) {
                 break;
             }
@@ -188,7 +192,7 @@ impl Parser<'_> {
         if ragged {
             self.late_error = Some(Error::sql("all VALUES must have the same number of terms"));
         }
-        Ok(SelectCore::Values(rows))
+        Ok(SelectCore::Values(Rows::new(width, fields)))
     }
 
     #[inline(never)]

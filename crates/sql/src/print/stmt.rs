@@ -158,7 +158,7 @@ impl Printer {
             SelectCore::Query(q) => q,
             SelectCore::Values(rows) => {
                 self.word("VALUES ");
-                return self.list(rows, |p, row| {
+                return self.list(rows.iter(), |p, row| {
                     p.word("(");
                     p.exprs(row);
                     p.word(")");

@@ -4,8 +4,8 @@ use crate::cursor::{PseudoCursor, RowCache, TreeCursor, VCursor, near_int, near_
 use crate::machine::Vm;
 use crate::ops::aggregate;
 use iolite_base::{Buf, Code, Encoding, Result};
-use iolite_bytecode::{Insn, Opcode, P4, p5};
-use iolite_value::{Affinity, Value, record};
+use iolite_bytecode::{Given, Insn, Opcode, P4, p5};
+use iolite_value::{Affinity, POINTER, Value, record};
 use std::cmp::Ordering;
 
 pub(crate) fn null_row(vm: &mut Vm, i: &Insn) {
@@ -221,6 +221,27 @@ pub(crate) fn leaf_rows(vm: &mut Vm, insns: &[Insn], last: usize, most: u32) -> 
         vm.counters.fullscan_steps += if t.whole { rows as u64 } else { 0 };
     }
     Ok((pc, rows))
+}
+
+/// The next of the rows that stand in the text. `false`: there is none.
+pub(crate) fn given_row(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let P4::Rows(rows) = &i.p4 else { return Err(Code::Internal.into()) };
+    let regs = &mut vm.f.regs;
+    let Value::Int(number) = &mut regs[i.p1 as usize] else { return Err(Code::Internal.into()) };
+    let Some(row) = rows.get(*number as usize) else { return Ok(false) };
+    *number += 1;
+    for (to, field) in regs[i.p3 as usize..].iter_mut().zip(row) {
+        let v = match field {
+            Given::Value(v) => v,
+            Given::Parameter(n) => vm.params.get(*n as usize - 1).unwrap_or(&Value::Null),
+        };
+        match v {
+            Value::Int(n) => *to = Value::Int(*n),
+            Value::Blob(_, POINTER) => *to = Value::Null,
+            v => to.clone_from(v),
+        }
+    }
+    Ok(true)
 }
 
 /// Passes over the row of a cursor and those that follow it on its leaf, as many as a register says, and subtracts them. `false`: it says none.
