@@ -206,20 +206,16 @@ fn moment(ctx: &mut Context<'_>, args: &[Value]) -> Result<Option<Moment>> {
     let mut m = match first {
         Value::Null => return Ok(None),
         Value::Int(_) | Value::Real(_) => from_number(first.to_real()),
-        v => {
-            let b = v.text_bytes()?;
-            match parse::time_value(ctx, utf8::to_nul(&b))? {
-                Some(m) => m,
-                None => return Ok(None),
-            }
-        }
+        v => match parse::time_value(ctx, utf8::to_nul(v.lent_text(&mut [0; 32])))? {
+            Some(m) => m,
+            None => return Ok(None),
+        },
     };
     for (i, v) in modifiers.iter().enumerate() {
         if v.is_null() {
             return Ok(None);
         }
-        let b = v.text_bytes()?;
-        if !parse::modifier(ctx, &mut m, utf8::to_nul(&b), i)? {
+        if !parse::modifier(ctx, &mut m, utf8::to_nul(v.lent_text(&mut [0; 32])), i)? {
             return Ok(None);
         }
     }

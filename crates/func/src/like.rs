@@ -8,7 +8,6 @@ use iolite_base::{Error, Limit, Result};
 use iolite_ext::Context;
 use iolite_value::Value;
 use iolite_value::utf8;
-use std::borrow::Cow;
 
 /// How patterns are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -268,15 +267,16 @@ fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     if args[..2].iter().any(|v| matches!(v, Value::Blob(..))) {
         return Ok(Value::Int(0));
     }
-    let pattern = bytes(&args[0])?;
-    limited(ctx, &pattern)?;
+    let mut rooms = [[0; 32]; 3];
+    let [of_pattern, of_text, of_escape] = &mut rooms;
+    let pattern = args[0].lent_text(of_pattern);
+    limited(ctx, pattern)?;
     let mut escape = None;
     if let Some(e) = args.get(2) {
         if e.is_null() {
             return Ok(Value::Null);
         }
-        let e = e.text_bytes()?;
-        let e = utf8::to_nul(&e);
+        let e = utf8::to_nul(e.lent_text(of_escape));
         if e.is_empty() || utf8::after(e, 0) != e.len() {
             return Err(Error::sql("ESCAPE expression must be a single character"));
         }
@@ -285,8 +285,8 @@ fn call(kind: Kind, ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     if args[0].is_null() || args[1].is_null() {
         return Ok(Value::Null);
     }
-    let text = bytes(&args[1])?;
-    Ok(Value::bool(matches(kind, utf8::to_nul(&pattern), utf8::to_nul(&text), escape)))
+    let text = args[1].lent_text(of_text);
+    Ok(Value::bool(matches(kind, utf8::to_nul(pattern), utf8::to_nul(text), escape)))
 }
 
 /// Refuses a pattern that is longer than allowed.
@@ -295,12 +295,4 @@ fn limited(ctx: &Context<'_>, pattern: &[u8]) -> Result<()> {
         true => Err(Error::sql("LIKE or GLOB pattern too complex")),
         false => Ok(()),
     }
-}
-
-/// A value's text, where it lies if it is one.
-fn bytes(v: &Value) -> Result<Cow<'_, [u8]>> {
-    Ok(match v {
-        Value::Text(b, _) => Cow::Borrowed(b),
-        _ => Cow::Owned(v.text_bytes()?.to_vec()),
-    })
 }

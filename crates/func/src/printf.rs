@@ -25,20 +25,20 @@ struct Spec {
     precision: Option<usize>,
 }
 
-struct Output {
-    text: Vec<u8>,
+struct Output<'a> {
+    text: &'a mut Vec<u8>,
     limit: usize,
     /// Something was written, if only an empty text.
     used: bool,
 }
 
-impl Output {
+impl Output<'_> {
     fn room(&mut self, n: usize) -> Result<()> {
         self.used = true;
         if self.text.len().saturating_add(n) > self.limit {
             return Err(too_big());
         }
-        alloc::reserve(&mut self.text, n)
+        alloc::reserve(self.text, n)
     }
 
     fn push(&mut self, b: &[u8]) -> Result<()> {
@@ -131,9 +131,15 @@ impl<'a> Arguments<'a> {
 /// Formats `values` as `format` says; longer than `limit` is an error. `None` if nothing at all was to be written,
 /// which SQL sees as NULL: the format is empty or starts with an unknown type.
 pub fn format(format: &[u8], values: &[Value], limit: usize) -> Result<Option<Vec<u8>>> {
-    let mut out = Output { text: Vec::new(), limit, used: false };
+    let mut text = Vec::new();
+    Ok(format_to(&mut text, format, values, limit)?.then_some(text))
+}
+
+/// As [`format`], into an empty text; `false`: nothing at all was to be written.
+pub(crate) fn format_to(text: &mut Vec<u8>, format: &[u8], values: &[Value], limit: usize) -> Result<bool> {
+    let mut out = Output { text, limit, used: false };
     // Most texts take no second block.
-    alloc::reserve(&mut out.text, (format.len() + 24 * values.len()).min(limit))?;
+    alloc::reserve(out.text, (format.len() + 24 * values.len()).min(limit))?;
     let mut args = Arguments { values: values.iter() };
     let mut rest = format;
     while let Some(p) = next_percent(rest) {
@@ -161,7 +167,7 @@ pub fn format(format: &[u8], values: &[Value], limit: usize) -> Result<Option<Ve
     if !rest.is_empty() {
         out.push(rest)?;
     }
-    Ok(out.used.then_some(out.text))
+    Ok(out.used)
 }
 
 /// Where the next substitution begins. (Of a short text, looking at its bytes in turn takes less than calling somebody.)
@@ -232,7 +238,7 @@ fn digits(rest: &mut &[u8]) -> usize {
 }
 
 /// Writes one substitution; `false` for an unknown type.
-fn substitute(out: &mut Output, spec: &Spec, kind: u8, args: &mut Arguments<'_>) -> Result<bool> {
+fn substitute(out: &mut Output<'_>, spec: &Spec, kind: u8, args: &mut Arguments<'_>) -> Result<bool> {
     match kind {
         b'%' => out.padded(spec, b"%")?,
         b'n' => out.used = true,
@@ -297,7 +303,7 @@ pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8], quote: u8, around: bool, es
     }
 }
 
-fn character(out: &mut Output, spec: &Spec, text: Option<Text<'_>>) -> Result<()> {
+fn character(out: &mut Output<'_>, spec: &Spec, text: Option<Text<'_>>) -> Result<()> {
     let text = text.as_deref().unwrap_or_default();
     let one = match text.first() {
         None => &[0u8][..],
@@ -319,7 +325,7 @@ fn character(out: &mut Output, spec: &Spec, text: Option<Text<'_>>) -> Result<()
     if spec.left { out.fill(b' ', pad) } else { Ok(()) }
 }
 
-fn integer(out: &mut Output, spec: &Spec, kind: u8, v: u64, sign: Option<u8>) -> Result<()> {
+fn integer(out: &mut Output<'_>, spec: &Spec, kind: u8, v: u64, sign: Option<u8>) -> Result<()> {
     let mut room = [0u8; 26];
     let mut at = room.len();
     if kind == b'r' {
@@ -340,6 +346,13 @@ fn integer(out: &mut Output, spec: &Spec, kind: u8, v: u64, sign: Option<u8>) ->
     };
     if bits == 0 {
         at = put_digits(v, &mut room, at);
+        if !spec.zero && !spec.comma && spec.precision.is_none() {
+            if let Some(sign) = sign {
+                at -= 1;
+                room[at] = sign;
+            }
+            return out.padded(spec, &room[at..]);
+        }
     } else {
         let alphabet = if kind == b'x' { b"0123456789abcdef" } else { b"0123456789ABCDEF" };
         let mut left = v;
@@ -370,7 +383,7 @@ fn integer(out: &mut Output, spec: &Spec, kind: u8, v: u64, sign: Option<u8>) ->
     let n = zeros + digits.len();
     let start = out.text.len();
     let grouped = spec.comma && bits == 0;
-    alloc::reserve(&mut out.text, n + if grouped { n / 3 } else { 0 } + 3)?;
+    alloc::reserve(out.text, n + if grouped { n / 3 } else { 0 } + 3)?;
     out.text.extend(sign);
     out.text.extend_from_slice(prefix);
     if grouped {
@@ -403,7 +416,7 @@ fn put_some(text: &mut Vec<u8>, digits: &[u8], from: usize, n: usize) {
 /// The most digits of a real behind the point; SQLite's `SQLITE_FP_PRECISION_LIMIT`.
 const MOST_PRECISION: usize = 100_000_000;
 
-fn real(out: &mut Output, spec: &Spec, kind: u8, r: f64) -> Result<()> {
+fn real(out: &mut Output<'_>, spec: &Spec, kind: u8, r: f64) -> Result<()> {
     let mut precision = spec.precision.unwrap_or(6).min(MOST_PRECISION) as i32;
     let lower = kind.to_ascii_lowercase();
     let round = match lower {
@@ -450,7 +463,7 @@ fn real(out: &mut Output, spec: &Spec, kind: u8, r: f64) -> Result<()> {
         return Err(too_big());
     }
     let start = out.text.len();
-    let text = &mut out.text;
+    let text = &mut *out.text;
     alloc::reserve(text, size)?;
     text.extend(sign);
     let last = if scientific { 0 } else { exponent };

@@ -7,6 +7,7 @@ use iolite_base::{Encoding, Error, Result, alloc};
 use iolite_ext::{Context, FunctionFlags};
 use iolite_value::Value;
 use iolite_value::utf8;
+use std::cell::Cell;
 
 fn char(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     let wide = ctx.host.encoding() != Encoding::Utf8;
@@ -25,8 +26,9 @@ fn char(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
 fn join(ctx: &Context<'_>, parts: &[Value], separator: &[u8]) -> Result<Value> {
     let mut out = Vec::new();
     let mut first = true;
+    let mut room = [0; 32];
     for v in parts.iter().filter(|v| !v.is_null()) {
-        let b = v.text_bytes()?;
+        let b = v.lent_text(&mut room);
         if out.len() + separator.len() + b.len() > limit(ctx) {
             return Err(too_big());
         }
@@ -34,7 +36,7 @@ fn join(ctx: &Context<'_>, parts: &[Value], separator: &[u8]) -> Result<Value> {
         if !first {
             out.extend_from_slice(separator);
         }
-        out.extend_from_slice(&b);
+        out.extend_from_slice(b);
         first = false;
     }
     Value::text(&out)
@@ -50,20 +52,33 @@ fn concat_ws(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
             if separator.is_null() {
                 return Ok(Value::Null);
             }
-            join(ctx, rest, &separator.text_bytes()?)
+            join(ctx, rest, separator.lent_text(&mut [0; 32]))
         }
         _ => Err(wrong_count("concat_ws")),
     }
 }
 
+thread_local! {
+    /// Where a formatted text is put together, from call to call.
+    static FORMATTED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// So much of it is kept.
+const MOST_KEPT: usize = 4096;
+
 fn format(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
     match args {
         [format, rest @ ..] if !format.is_null() => {
-            let format = format.text_bytes()?;
-            match printf::format(utf8::to_nul(&format), rest, limit(ctx))? {
-                Some(text) => Value::text(&text),
-                None => Ok(Value::Null),
+            let mut room = [0; 32];
+            let format = format.lent_text(&mut room);
+            let mut text = FORMATTED.take();
+            text.clear();
+            let written = printf::format_to(&mut text, utf8::to_nul(format), rest, limit(ctx))?;
+            let out = if written { Value::text(&text) } else { Ok(Value::Null) };
+            if text.capacity() <= MOST_KEPT {
+                FORMATTED.set(text);
             }
+            out
         }
         _ => Ok(Value::Null),
     }
@@ -158,7 +173,7 @@ fn length(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
         Value::Null => Value::Null,
         Value::Blob(b, _) => Value::Int(b.len() as i64),
         Value::Text(b, _) => Value::Int(utf8::length(b) as i64),
-        v => Value::Int(v.text_bytes()?.len() as i64),
+        v => Value::Int(v.lent_text(&mut [0; 32]).len() as i64),
     })
 }
 
@@ -168,8 +183,9 @@ fn octet_length(ctx: &mut Context<'_>, args: &[Value]) -> Result<Value> {
         Value::Null => Value::Null,
         Value::Blob(b, _) => Value::Int(b.len() as i64),
         v => {
-            let b = v.text_bytes()?;
-            let n = if wide { iolite_value::utf16::encode(&b, ctx.host.encoding()).len() } else { b.len() };
+            let mut room = [0; 32];
+            let b = v.lent_text(&mut room);
+            let n = if wide { iolite_value::utf16::encode(b, ctx.host.encoding()).len() } else { b.len() };
             Value::Int(n as i64)
         }
     })
@@ -179,8 +195,7 @@ fn change_case(args: &[Value], f: fn(&mut [u8])) -> Result<Value> {
     if args[0].is_null() {
         return Ok(Value::Null);
     }
-    let b = args[0].text_bytes()?;
-    let mut buf = iolite_base::Buf::copy_of(&b)?;
+    let mut buf = iolite_base::Buf::copy_of(args[0].lent_text(&mut [0; 32]))?;
     if let Some(b) = buf.get_mut() {
         f(b);
     }
@@ -322,10 +337,11 @@ fn part(v: &Value, all: &iolite_base::Bytes, text: &[u8], blob: bool, start: i64
 }
 
 fn unicode(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
-    let b = args[0].text_bytes()?;
+    let mut room = [0; 32];
+    let b = args[0].lent_text(&mut room);
     Ok(match b.first() {
         None | Some(0) => Value::Null,
-        _ => Value::Int(utf8::decode(&b, 0).0 as i64),
+        _ => Value::Int(utf8::decode(b, 0).0 as i64),
     })
 }
 

@@ -137,13 +137,14 @@ pub fn concat(a: &Value, b: &Value, max: usize) -> Result<Value> {
     if a.is_null() || b.is_null() {
         return Ok(Value::Null);
     }
-    let (x, y) = (a.text_bytes()?, b.text_bytes()?);
+    let (mut room_of_a, mut room_of_b) = ([0; 32], [0; 32]);
+    let (x, y) = (a.lent_text(&mut room_of_a), b.lent_text(&mut room_of_b));
     if x.len() + y.len() > max {
         return Err(Code::Toobig.into());
     }
     let mut buf = iolite_base::Buf::with_capacity(x.len() + y.len())?;
-    buf.push(&x);
-    buf.push(&y);
+    buf.push(x);
+    buf.push(y);
     let bytes: Bytes = buf.into_bytes();
     Ok(Value::Text(bytes, 0))
 }

@@ -189,9 +189,9 @@ pub fn real_as_int(r: f64) -> Option<i64> {
     if i as f64 == r && i > i64::MIN && i < i64::MAX { Some(i) } else { None }
 }
 
-/// The digits of `i` in `buf`.
+/// The digits of `i` in `buf`, which has room for 20.
 #[inline]
-pub fn int_text(i: i64, buf: &mut [u8; 24]) -> &[u8] {
+pub fn int_text(i: i64, buf: &mut [u8]) -> &[u8] {
     let end = buf.len();
     let mut at = put_digits(i.unsigned_abs(), buf, end);
     if i < 0 {
@@ -446,8 +446,12 @@ impl Drop for Shown {
 
 /// A real as text: `2.5`, `1.0e+20`, `-Inf`.
 pub fn real_text(r: f64) -> String {
-    let mut buf = [0; 32];
-    String::from_utf8_lossy(write_real(r, DIGITS.get(), &mut buf)).into_owned()
+    String::from_utf8_lossy(lent_real_text(r, &mut [0; 32])).into_owned()
+}
+
+/// As [`real_text`], in `buf`.
+pub fn lent_real_text(r: f64, buf: &mut RealBuf) -> &[u8] {
+    write_real(r, DIGITS.get(), buf)
 }
 
 #[cfg(test)]

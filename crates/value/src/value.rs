@@ -203,9 +203,19 @@ impl Value {
             Value::Null => Value::Null,
             Value::Text(b, s) => Value::Text(b.clone(), *s),
             Value::Blob(b, _) => Value::Text(b.clone(), 0),
-            Value::Int(i) => Value::text(crate::num::int_text(*i, &mut [0; 24]))?,
-            Value::Real(r) => Value::text(crate::num::real_text(*r).as_bytes())?,
+            number => Value::text(number.lent_text(&mut [0; 32]))?,
         })
+    }
+
+    /// As [`Value::text_bytes`], lent: the text of a number is written into `room`.
+    #[inline]
+    pub fn lent_text<'a>(&'a self, room: &'a mut crate::num::RealBuf) -> &'a [u8] {
+        match self {
+            Value::Null => b"",
+            Value::Text(b, _) | Value::Blob(b, _) => b,
+            Value::Int(i) => crate::num::int_text(*i, room),
+            Value::Real(r) => crate::num::lent_real_text(*r, room),
+        }
     }
 
     /// The value's text bytes: what a function that wants a string sees. Empty for NULL.
