@@ -39,11 +39,20 @@ pub trait EntryOrder {
         None
     }
 
-    /// The [`beginning`](iolite_value::compare::beginning) of the key's first field, if it is a text in the ascending order of
-    /// its bytes: entries that begin with a text are told apart by that, and `order` is asked where it is the same.
+    /// The [`beginning`](iolite_base::be::beginning) of what follows the first `from` bytes of the key's first field, if it is a
+    /// text in the ascending order of its bytes and has so many: entries that begin with a text are told apart by that, and `order` is
+    /// asked where it is the same.
     #[inline]
-    fn first_text(&self) -> Option<u64> {
+    fn first_text(&self, from: usize) -> Option<u64> {
+        let _ = from;
         None
+    }
+
+    /// That text against all texts that begin with `prefix`: before them, one of them, behind them.
+    #[inline]
+    fn text_against(&self, prefix: &[u8]) -> Ordering {
+        let _ = prefix;
+        Ordering::Equal
     }
 }
 

@@ -12,6 +12,7 @@ use crate::btree::Shared;
 use crate::cursor::EntryOrder;
 use crate::node::*;
 use iolite_base::Result;
+use iolite_base::be::{beginning, shared};
 use std::cmp::Ordering;
 
 /// Nodes of so many cells are searched by halves from the beginning.
@@ -53,11 +54,8 @@ where
     let Some(entries) = Entries::of(bt, layout, node) else { return Err(corrupt()) };
     match cmp.first_int() {
         Some(key) => entries.by_integer(key, whole, cmp, span),
-        None => match cmp.first_text() {
-            Some(key) => entries.by_halves(0, entries.pointers.len(), |i| match entries.text(i) {
-                Some(v) if v != key => Ok(v.cmp(&key)),
-                _ => entries.compare(i, whole, cmp),
-            }),
+        None => match cmp.first_text(0) {
+            Some(key) => entries.by_text(key, whole, cmp),
             None => entries.by_halves(0, entries.pointers.len(), |i| entries.compare(i, whole, cmp)),
         },
     }
@@ -115,7 +113,7 @@ impl Entries<'_> {
                     return Ok(v.cmp(&key));
                 }
             }
-        } else if let Some(key) = cmp.first_text()
+        } else if let Some(key) = cmp.first_text(0)
             && let Some(v) = self.text(i)
             && v != key
         {
@@ -219,6 +217,81 @@ impl Entries<'_> {
             8.. => word,
             0 => 0,
             n => word & u64::MAX << (64 - 8 * n),
+        })
+    }
+
+    /// The text that entry `i` begins with, which lies on the page.
+    #[inline(never)]
+    fn whole_text(&self, i: usize) -> Option<&[u8]> {
+        let b = self.entry(i)?;
+        let (len, at) = match *b {
+            [len @ 0..0x80, ..] => (len as usize, 1),
+            [high, low @ 0..0x80, ..] => ((high as usize & 0x7f) << 7 | low as usize, 2),
+            _ => return None,
+        };
+        let payload = b.get(at..at + len).filter(|_| len <= self.layout.max_index as usize)?;
+        let t = match *payload {
+            [_, t @ 0..0x80, ..] => t as usize,
+            [_, high, low @ 0..0x80, ..] => (high as usize & 0x7f) << 7 | low as usize,
+            _ => return None,
+        };
+        let head = payload[0] as usize;
+        if t < 13 || t & 1 == 0 || head >= 0x80 {
+            return None;
+        }
+        payload.get(head..head + (t - 13) / 2)
+    }
+
+    /// The beginning of what follows the first `from` bytes of the text that entry `i` begins with. `None`: it begins otherwise, or is
+    /// shorter, or is long or at the page's end.
+    #[inline(always)]
+    fn text_from(&self, i: usize, from: usize) -> Option<u64> {
+        let at = self.cell(i) + self.child;
+        let b: &[u8; 4] = self.page.get(at..at + 4)?.try_into().ok()?;
+        let (len, head, t) = (b[0] as usize, b[1] as usize, b[2]);
+        let bytes = t.wrapping_sub(13).rotate_right(1) as usize;
+        if len > self.short || bytes > (0x7f - 13) / 2 || head + bytes > len {
+            return None;
+        }
+        let start = at + 1 + head + from;
+        let word: &[u8; 8] = self.page.get(start..start + 8)?.try_into().ok()?;
+        let word = u64::from_be_bytes(*word);
+        match bytes.checked_sub(from)? {
+            8.. => Some(word),
+            0 => Some(0),
+            n => Some(word & u64::MAX << (64 - 8 * n)),
+        }
+    }
+
+    /// The search for a key that begins with a text, whose beginning is `key`. Where all entries of the node begin with the same bytes,
+    /// as addresses and names with a number behind do, what follows these bytes is compared.
+    #[inline]
+    fn by_text<F: EntryOrder>(&self, key: u64, whole: &mut Vec<u8>, cmp: &mut F) -> Result<(u32, bool)> {
+        let n = self.pointers.len();
+        if n > FEW
+            && let (Some(first), Some(last)) = (self.whole_text(0), self.whole_text(n - 1))
+        {
+            let shared = shared(first, last);
+            if shared >= 8 {
+                match cmp.text_against(&first[..shared]) {
+                    Ordering::Less => return Ok((0, false)),
+                    Ordering::Greater => return Ok((n as u32, false)),
+                    Ordering::Equal => {}
+                }
+                if let Some(key) = cmp.first_text(shared) {
+                    return self.by_halves(0, n, |i| {
+                        let long = || self.whole_text(i).and_then(|t| t.get(shared..)).map(beginning);
+                        match self.text_from(i, shared).or_else(long) {
+                            Some(v) if v != key => Ok(v.cmp(&key)),
+                            _ => self.compare(i, whole, cmp),
+                        }
+                    });
+                }
+            }
+        }
+        self.by_halves(0, n, |i| match self.text(i) {
+            Some(v) if v != key => Ok(v.cmp(&key)),
+            _ => self.compare(i, whole, cmp),
         })
     }
 

@@ -4,6 +4,7 @@
 
 use crate::record::{self, Header};
 use crate::{Affinity, Collation, Value, utf16};
+use iolite_base::be::beginning;
 use iolite_base::{Code, Encoding, Result};
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::rc::Rc;
@@ -180,12 +181,22 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// The [`beginning`] of the first field, if it is a text in the ascending order of its bytes.
+    /// The [`beginning`] of what follows the first `from` bytes of the first field, if it is a text in the ascending order of its bytes
+    /// and has so many.
     #[inline]
-    pub fn first_text(&self) -> Option<u64> {
+    pub fn first_text(&self, from: usize) -> Option<u64> {
         match self.first {
-            First::Text(k, Collation::Binary) if !self.desc => Some(beginning(k)),
+            First::Text(k, Collation::Binary) if !self.desc => Some(beginning(k.get(from..)?)),
             _ => None,
+        }
+    }
+
+    /// The first field's text against all texts that begin with `prefix`: before them, one of them, behind them.
+    #[inline]
+    pub fn text_against(&self, prefix: &[u8]) -> Ordering {
+        match self.first {
+            First::Text(k, _) => k[..prefix.len().min(k.len())].cmp(prefix),
+            _ => Equal,
         }
     }
 
@@ -283,15 +294,6 @@ impl<'a> Probe<'a> {
             }
         }
         Ok(self.tie)
-    }
-}
-
-/// The first eight bytes of a text, zeros behind a shorter one. Texts whose beginnings differ are in the order of these.
-#[inline(always)]
-pub fn beginning(text: &[u8]) -> u64 {
-    match text.first_chunk() {
-        Some(b) => u64::from_be_bytes(*b),
-        None => text.iter().zip((0..8).rev()).fold(0, |word, (b, at)| word | (*b as u64) << (8 * at)),
     }
 }
 

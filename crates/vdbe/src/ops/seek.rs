@@ -36,8 +36,13 @@ impl EntryOrder for ByKey<'_> {
     }
 
     #[inline(always)]
-    fn first_text(&self) -> Option<u64> {
-        self.0.first_text()
+    fn first_text(&self, from: usize) -> Option<u64> {
+        self.0.first_text(from)
+    }
+
+    #[inline]
+    fn text_against(&self, prefix: &[u8]) -> Ordering {
+        self.0.text_against(prefix)
     }
 }
 
