@@ -95,14 +95,36 @@ impl Interner {
         Ok(())
     }
 
+    /// The number of one value.
+    #[inline]
+    pub fn number(&mut self, f: Field<'_>) -> Result<u32> {
+        self.reserve(1)?;
+        self.look(f, f.quick_hash())
+    }
+
+    /// The number of a value, if it was met.
+    #[inline]
+    pub fn find(&self, f: Field<'_>) -> Option<u32> {
+        if self.slots.is_empty() { None } else { self.place(f, f.quick_hash()).ok() }
+    }
+
     #[inline]
     fn look(&mut self, f: Field<'_>, hash: u32) -> Result<u32> {
+        match self.place(f, hash) {
+            Ok(number) => Ok(number),
+            Err(at) => self.add(f, hash, at),
+        }
+    }
+
+    /// The number of a value, or the empty place where it would be. There are places.
+    #[inline(always)]
+    fn place(&self, f: Field<'_>, hash: u32) -> std::result::Result<u32, usize> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
             let s = self.slots[at];
             if s == 0 {
-                return self.add(f, hash, at);
+                return Err(at);
             }
             let number = s as u32 - 1;
             if (s >> 32) as u32 == hash && self.values.get(number as usize).is_same(f) {

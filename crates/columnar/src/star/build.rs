@@ -13,11 +13,11 @@ use crate::expr::filter::Pred;
 use crate::kernel::{BLOCK, Bits, Selection};
 use crate::memory::room;
 use crate::memory::work_size;
+use crate::op::intern::Interner;
 use crate::store::chunk::{Chunk, Codes, Data, Field};
 use iolite_base::hash::hash_bytes;
 use iolite_base::{Code, Result, alloc};
 use iolite_value::{Affinity, Value};
-use std::collections::HashMap;
 
 /// No row in this share of the keys: another share says what there is.
 pub(crate) const AWAY: u32 = u32::MAX - 1;
@@ -61,7 +61,18 @@ enum Map {
         rows: Vec<u32>,
     },
     Hash(Numbers),
-    Text(HashMap<Box<[u8]>, u32>),
+    Text(Texts),
+}
+
+/// A map of texts may be so large, whatever the limit says.
+const SMALL_MAP: usize = 16384;
+
+/// Rows by texts.
+#[derive(Default)]
+struct Texts {
+    numbers: Interner,
+    /// The first row of each.
+    rows: Vec<u32>,
 }
 
 /// Rows by numbers that lie far apart.
@@ -457,9 +468,8 @@ impl InnerTable {
             passed.extend(at.iter().map(|i| (start + *i as usize) as u32));
             Ok(())
         })?;
-        let mut hash: HashMap<Box<[u8]>, u32> = HashMap::new();
+        let mut texts = Texts::default();
         let mut next: Option<Vec<u32>> = None;
-        let mut held = 0;
         for &row in passed.iter().rev() {
             let (p, i) = cols.locate(row as usize);
             let t = match cols.loaded.parts[p].cols[key].field(i, dict) {
@@ -470,13 +480,14 @@ impl InnerTable {
             if share != Share::ALL && !share.has(hash_bytes(t)) {
                 continue;
             }
-            match hash.get_mut(t) {
+            let number = texts.numbers.number(Field::Text(t))? as usize;
+            match texts.rows.get_mut(number) {
                 None => {
-                    held += t.len() + 48;
-                    if held > most.max(4096) {
+                    if texts.numbers.bytes() + 4 * number > most.max(SMALL_MAP) {
                         return Ok(Built::TooLarge);
                     }
-                    hash.insert(t.into(), row);
+                    alloc::reserve(&mut texts.rows, 1)?;
+                    texts.rows.push(row);
                 }
                 Some(head) => {
                     InnerTable::chain(&mut next, rows)?[row as usize] = *head;
@@ -484,7 +495,7 @@ impl InnerTable {
                 }
             }
         }
-        let map = Map::Text(hash);
+        let map = Map::Text(texts);
         let bounds = (1, 0);
         Ok(Built::Done(InnerTable { map, bits: None, next, passed, bounds, affinity, combined: None, share }))
     }
@@ -598,8 +609,8 @@ impl InnerTable {
                 Affinity::Text.apply(&mut v)?;
             }
             return Ok(match (&self.map, &v) {
-                (Map::Text(h), Value::Text(t, _)) => match h.get(&**t).copied() {
-                    Some(row) => row,
+                (Map::Text(h), Value::Text(t, _)) => match h.numbers.find(Field::Text(t)) {
+                    Some(number) => h.rows[number as usize],
                     None if self.share.has(hash_bytes(t)) => NONE,
                     None => AWAY,
                 },
