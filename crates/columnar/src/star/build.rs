@@ -61,7 +61,7 @@ enum Map {
         rows: Vec<u32>,
     },
     Hash(Numbers),
-    Text(Texts),
+    Text(Box<Texts>),
 }
 
 /// A map of texts may be so large, whatever the limit says.
@@ -495,7 +495,7 @@ impl InnerTable {
                 }
             }
         }
-        let map = Map::Text(texts);
+        let map = Map::Text(Box::new(texts));
         let bounds = (1, 0);
         Ok(Built::Done(InnerTable { map, bits: None, next, passed, bounds, affinity, combined: None, share }))
     }
