@@ -321,3 +321,37 @@ fn many_triggers_take_turns() {
         assert_eq!(ints(&c, "SELECT sum(x) FROM l"), [want.sum::<i64>()]);
     }
 }
+
+#[test]
+fn a_log_grows_by_what_changes_however_small_the_cache() {
+    let dir = std::env::temp_dir().join(format!("iolite-it-spills-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("a.db");
+    let c = Connection::open(path.to_str().unwrap()).unwrap();
+    c.execute_batch(
+        "PRAGMA journal_mode=wal; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=10;
+         CREATE TABLE t(a INTEGER PRIMARY KEY, b, c); CREATE INDEX tb ON t(b);
+         WITH s(i) AS (VALUES(1) UNION ALL SELECT i+1 FROM s WHERE i<3000)
+         INSERT INTO t SELECT i, i*7919%3001, printf('%060d', i) FROM s;
+         BEGIN; UPDATE t SET b=b+1; SAVEPOINT one; UPDATE t SET b=b*7%3001, c='gone'; ROLLBACK TO one;
+         UPDATE t SET c=c||'x' WHERE a%3=0; COMMIT",
+    )
+    .unwrap();
+    let log = dir.join("a.db-wal");
+    assert!(std::fs::metadata(&log).unwrap().len() < 2_500_000);
+    // What was written over is there after a crash, too, and nothing of a transaction that did not end.
+    c.execute_batch("BEGIN; UPDATE t SET b=b+5, c=c||'lost'; UPDATE t SET b=b+5").unwrap();
+    let copy = dir.join("b.db");
+    std::fs::copy(&path, &copy).unwrap();
+    std::fs::copy(&log, dir.join("b.db-wal")).unwrap();
+    c.execute_batch("ROLLBACK; UPDATE t SET b=b WHERE a=1").unwrap();
+    for c in [&c, &Connection::open(copy.to_str().unwrap()).unwrap()] {
+        let row = c.query("SELECT count(*), sum(b), sum(length(c)), count(DISTINCT b) FROM t", &[]).unwrap();
+        let row: Vec<i64> = row[0].iter().map(Value::to_int).collect();
+        assert_eq!(row, [3000, 3000 * 3001 / 2 + 3000, 60 * 3000 + 1000, 3000]);
+        assert_eq!(c.query("PRAGMA integrity_check", &[]).unwrap()[0][0].to_string_lossy(), "ok");
+    }
+    drop(c);
+    std::fs::remove_dir_all(&dir).unwrap();
+}

@@ -337,7 +337,10 @@ impl Pager {
         let file = self.file.as_deref().ok_or(Code::Misuse)?;
         let wal = self.wal.as_mut().expect("called in WAL mode");
         let sync = if self.sync == SyncMode::Off { None } else { Some(self.sync) };
-        wal.append(file, pages, commit, self.page_size, sync)?;
+        match commit {
+            0 => wal.spill(file, pages, self.page_size, sync)?,
+            _ => wal.append(file, pages, commit, self.page_size, sync)?,
+        }
         self.stats.writes += pages.len() as u64;
         Ok(())
     }

@@ -119,6 +119,8 @@ pub struct Wal {
     copying: bool,
     /// A commit's frames are written and not published ([`Wal::prepare`]): whether they were synced.
     prepared: Option<bool>,
+    /// The first frame of this transaction that was written over: from it on, checksums are computed anew before the commit.
+    rewritten: Option<u32>,
 }
 
 impl Wal {
@@ -155,6 +157,7 @@ impl Wal {
             swept: [0; 8],
             copying: false,
             prepared: None,
+            rewritten: None,
         }
     }
 

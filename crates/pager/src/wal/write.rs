@@ -107,6 +107,7 @@ impl Wal {
             Ok(Some(change)) => {
                 self.writing = true;
                 self.base = self.header.clone();
+                self.rewritten = None;
                 Ok(change)
             }
             other => {
@@ -169,6 +170,7 @@ impl Wal {
             return Ok(());
         }
         let prepared = self.prepared.take();
+        self.rewritten = None;
         self.header = self.base.clone();
         let forgotten = self.index.forget_beyond(db, self.header.last_frame);
         if let Some(synced) = prepared {
@@ -225,6 +227,65 @@ impl Wal {
         self.seen = Some(self.header.clone());
     }
 
+    /// Writes pages of a transaction that goes on. Those that it has written before are written over: nobody else reads them, and a
+    /// large transaction with a small cache wrote fifty times what it changed.
+    pub fn spill(
+        &mut self,
+        db: &dyn File,
+        pages: &[(Pgno, Buf)],
+        page_size: u32,
+        sync: Option<SyncMode>,
+    ) -> Result<()> {
+        let (own, last) = (self.base.last_frame + 1, self.header.last_frame);
+        let mut new = Vec::new();
+        alloc::reserve(&mut new, pages.len())?;
+        for (pgno, page) in pages {
+            let frame = if last < own { 0 } else { self.index.find(db, *pgno, own, last)? };
+            if frame == 0 {
+                new.push((*pgno, page.clone()));
+                continue;
+            }
+            self.rewritten = Some(self.rewritten.map_or(frame, |first| first.min(frame)));
+            self.log.write(page, self.frame_offset(frame) + FRAME_HEADER)?;
+        }
+        if new.is_empty() { Ok(()) } else { self.write_frames(db, &new, 0, page_size, sync) }
+    }
+
+    /// Makes the checksums run on over frames that were written over.
+    fn sum_again(&mut self, page_size: u32) -> Result<()> {
+        let Some(first) = self.rewritten else { return Ok(()) };
+        let len = page_size as usize + FRAME_HEADER as usize;
+        // The sum before it ends the frame's header, or the log's.
+        let before =
+            if first == 1 { LOG_HEADER - 8 } else { self.frame_offset(first - 1) + FRAME_HEADER - 8 };
+        let mut at = [0; 8];
+        self.read_log(&mut at, before)?;
+        let mut sum = [be::get_u32(&at, 0), be::get_u32(&at, 4)];
+        let big = self.big_endian();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let summed = (|| -> Result<()> {
+            scratch.clear();
+            alloc::reserve(&mut scratch, len)?;
+            scratch.resize(len, 0);
+            for frame in first..=self.header.last_frame {
+                let from = self.frame_offset(frame);
+                self.read_log(&mut scratch, from)?;
+                let (head, page) = scratch.split_at_mut(FRAME_HEADER as usize);
+                sum = checksum(big, sum, &head[..8]);
+                sum = checksum(big, sum, page);
+                be::put_u32(head, 16, sum[0]);
+                be::put_u32(head, 20, sum[1]);
+                self.log.write(&head[16..], from + FRAME_HEADER - 8)?;
+            }
+            Ok(())
+        })();
+        self.scratch = scratch;
+        summed?;
+        self.header.frame_sum = sum;
+        self.rewritten = None;
+        Ok(())
+    }
+
     /// Appends frames for `pages`; with `commit` (the database's size), publishes them.
     pub fn append(
         &mut self,
@@ -260,6 +321,9 @@ impl Wal {
         self.restart_if_possible(db, &*vfs)?;
         if self.header.last_frame == 0 {
             self.write_log_header(&*vfs, page_size, sync)?;
+        }
+        if commit != 0 {
+            self.sum_again(page_size)?;
         }
         let full = sync.is_some_and(|s| s >= SyncMode::Full);
         let mut sum = self.header.frame_sum;
