@@ -333,6 +333,10 @@ impl Statement {
                 return Ok(Step::Row);
             }
             l.next = 0;
+            if l.analyzes.is_none() && self.vm.program().counts_changes {
+                // What is not run has changed nothing.
+                self.conn.changes.set(0);
+            }
             return Ok(Step::Done);
         }
         self.advance()

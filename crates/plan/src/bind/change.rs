@@ -127,16 +127,6 @@ impl Binder<'_> {
                     self.from(f, &mut core)?;
                     self.late_arguments(&mut core)?;
                 }
-                let again = |x: &&Source| {
-                    x.table().is_some_and(|(_, t)| Rc::ptr_eq(t, &target.table))
-                        && x.name.eq_ignore_ascii_case(&core.sources[0].name)
-                };
-                if let Some(x) = core.sources[1..].iter().find(again) {
-                    let name = &x.name;
-                    return Err(Error::sql(format!(
-                        "target object/alias may not appear in FROM clause: {name}"
-                    )));
-                }
             }
             let sets = self.sets(&s.sets, target.db, &target.table)?;
             let clauses = Clauses {
@@ -150,6 +140,23 @@ impl Binder<'_> {
                 offset: s.offset.as_ref(),
             };
             self.bounded(&clauses, &target, &mut core)?;
+            if let Some(f) = &s.from {
+                let tables = std::iter::once(&f.first).chain(f.joins.iter().map(|j| &j.table));
+                let again = |(x, t): &(&Source, &ast::Table)| {
+                    let alias = match (&t.alias, &s.alias) {
+                        (Some(a), Some(b)) => a.text.eq_ignore_ascii_case(&b.text),
+                        (a, b) => a.is_none() && b.is_none(),
+                    };
+                    alias && x.table().is_some_and(|(_, t)| Rc::ptr_eq(t, &target.table))
+                };
+                let mut listed = core.sources[1..].iter().zip(tables);
+                if let Some((x, _)) = listed.find(again) {
+                    let name = &x.name;
+                    return Err(Error::sql(format!(
+                        "target object/alias may not appear in FROM clause: {name}"
+                    )));
+                }
+            }
             Ok((core, sets))
         })();
         self.scopes.pop();

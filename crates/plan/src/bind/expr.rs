@@ -655,7 +655,10 @@ impl Binder<'_> {
 
 /// The affinity of a cast: that of the type name, NUMERIC where a column would have none... and BLOB for BLOB.
 fn cast_affinity(ty: &str) -> Affinity {
-    if ty.is_empty() { Affinity::Numeric } else { Affinity::of_type(ty) }
+    match ast::unquoted_type(ty) {
+        ty if ty.is_empty() => Affinity::Numeric,
+        ty => Affinity::of_type(&ty),
+    }
 }
 
 /// The value of a literal, with a minus sign before it or not; NULL for the words that stand for the present time.
