@@ -59,12 +59,22 @@ fn auto_vacuum(c: &Call<'_>) -> Result<Rows> {
             _ => AutoVacuum::None,
         };
         let before = c.reading(|b| Ok(b.auto_vacuum()))?;
-        let both = before != AutoVacuum::None && mode != AutoVacuum::None;
-        if both && before != mode && b.page_count() > 0 {
+        let marked = before != AutoVacuum::None && mode != AutoVacuum::None && b.page_count() > 0;
+        if marked {
             // The header first: it may be refused.
-            c.writing(|b| b.set_meta(7, (mode == AutoVacuum::Incremental) as u32))?;
+            c.writing(|b| match before == mode {
+                true => Ok(()),
+                false => b.set_meta(7, (mode == AutoVacuum::Incremental) as u32),
+            })?;
         }
         b.set_auto_vacuum(mode)?;
+        if mode != AutoVacuum::None && c.reading(|b| Ok(b.page_count()))? == 0 {
+            // A new database begins here, so that the mode is the file's.
+            c.writing(|b| match b.auto_vacuum() {
+                AutoVacuum::Incremental => b.set_meta(7, 1),
+                _ => Ok(()),
+            })?;
+        }
         c.inner().vacuum_auto_vacuum.set(Some(mode));
     }
     let mode = c.reading(|b| Ok(b.auto_vacuum()))?;

@@ -312,12 +312,42 @@ impl Binder<'_> {
         })
     }
 
+    /// What AND or OR gives where a side that is a number without a sign, TRUE or FALSE decides it: the other is not computed.
+    fn decided(&self, op: BinaryOp, a: (&ast::Expr, &Expr), b: (&ast::Expr, &Expr)) -> Option<bool> {
+        if self.restriction == Restriction::IndexExpr {
+            // Queries are compared with it as it was written.
+            return None;
+        }
+        let side = |(written, bound): (&ast::Expr, &Expr)| match (written, bound) {
+            (
+                ast::Expr::Literal(..)
+                | ast::Expr::Column { .. }
+                | ast::Expr::Binary(BinaryOp::And | BinaryOp::Or, _),
+                Expr::Const(Value::Int(n)),
+            ) => Some(*n != 0),
+            _ => None,
+        };
+        let all = op == BinaryOp::And;
+        match (side(a), side(b)) {
+            (Some(x), _) if x != all => Some(x),
+            (_, Some(y)) if y != all => Some(y),
+            (Some(_), Some(_)) => Some(all),
+            _ => None,
+        }
+    }
+
     fn infix(&mut self, op: BinaryOp, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
         let cmp = |op| (op, false);
         let (op, null_eq) = match op {
             BinaryOp::And if false_beside(a, b) => return Ok(Expr::int(0)),
-            BinaryOp::And => return Ok(Expr::And(self.boxed(a)?, self.boxed(b)?)),
-            BinaryOp::Or => return Ok(Expr::Or(self.boxed(a)?, self.boxed(b)?)),
+            BinaryOp::And | BinaryOp::Or => {
+                let (x, y) = (self.boxed(a)?, self.boxed(b)?);
+                return Ok(match self.decided(op, (a, &x), (b, &y)) {
+                    Some(truth) => Expr::int(truth as i64),
+                    None if op == BinaryOp::And => Expr::And(x, y),
+                    None => Expr::Or(x, y),
+                });
+            }
             BinaryOp::Eq => cmp(CmpOp::Eq),
             BinaryOp::Ne => cmp(CmpOp::Ne),
             BinaryOp::Lt => cmp(CmpOp::Lt),
