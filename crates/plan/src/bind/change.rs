@@ -50,6 +50,10 @@ pub struct Delete {
 impl Binder<'_> {
     pub(super) fn sets(&mut self, list: &[ast::Assignment], db: usize, t: &Rc<Table>) -> Result<Vec<Set>> {
         let mut out: Vec<Set> = Vec::new();
+        let named: usize = list.iter().map(|a| a.columns.len()).sum();
+        if named > self.env.limits.get(Limit::Column) as usize {
+            return Err(Error::sql("too many columns in set list"));
+        }
         for a in list {
             let value = self.any_expr(&a.value)?;
             let n = width(&value);

@@ -279,7 +279,14 @@ impl Binder<'_> {
             Literal::CurrentDate => self.current("current_date"),
             Literal::CurrentTime => self.current("current_time"),
             Literal::CurrentTimestamp => self.current("current_timestamp"),
-            constant => Ok(Expr::Const(literal_value(constant, negative)?)),
+            constant => {
+                let value = literal_value(constant, negative)?;
+                let most = self.env.limits.get(Limit::Length) as usize;
+                match &value {
+                    Value::Text(b, _) | Value::Blob(b, _) if b.len() > most => Err(Code::Toobig.into()),
+                    _ => Ok(Expr::Const(value)),
+                }
+            }
         }
     }
 

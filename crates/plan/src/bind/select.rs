@@ -88,7 +88,9 @@ impl Binder<'_> {
             return Ok(());
         }
         let max = self.env.limits.get(Limit::CompoundSelect) as usize;
-        if max > 0 && s.compounds.len() + 1 > max {
+        let values = |c: &(_, ast::SelectCore)| matches!(c.1, ast::SelectCore::Values(_));
+        // Behind VALUES nobody counts.
+        if max > 0 && s.compounds.len() + 1 > max && !s.compounds.last().is_some_and(values) {
             return Err(Error::sql("too many terms in compound SELECT"));
         }
         // The arms from the last to the first: of several errors, it is the last arm's that stock tells of.
@@ -314,6 +316,9 @@ impl Binder<'_> {
             values.push(self.row(r)?);
         }
         let n = values.first().map_or(0, |r: &Vec<Expr>| r.len());
+        if n > self.env.limits.get(Limit::Column) as usize {
+            return Err(Error::sql("too many columns in result set"));
+        }
         *columns = Few::with_capacity(n);
         for i in 0..n {
             let name = match VALUE_NAMES.get(i) {
