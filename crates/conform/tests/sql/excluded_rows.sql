@@ -11,6 +11,7 @@ SELECT * FROM t;
 INSERT INTO t AS q VALUES (2, 7) ON CONFLICT (a) DO UPDATE SET b = q.b || excluded.b RETURNING *;
 INSERT INTO t AS q VALUES (2, 7) ON CONFLICT (a) DO UPDATE SET b = 1 RETURNING q.b;
 INSERT INTO t VALUES (8, 1) RETURNING sum(b);
+INSERT INTO t VALUES (8, 1) RETURNING (SELECT sum(b)), (SELECT max(t.a) FROM log), (SELECT count(x) FROM log);
 -- The table itself in FROM: only under the same alias, or where both have none.
 UPDATE t SET b = 1 FROM t;
 UPDATE t SET b = 1 FROM t AS t;

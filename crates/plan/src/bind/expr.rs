@@ -331,7 +331,7 @@ impl Binder<'_> {
                 | ast::Expr::Column { .. }
                 | ast::Expr::Binary(BinaryOp::And | BinaryOp::Or, _),
                 Expr::Const(Value::Int(n)),
-            ) => Some(*n != 0),
+            ) if i32::try_from(*n).is_ok() => Some(*n != 0),
             _ => None,
         };
         let all = op == BinaryOp::And;

@@ -783,11 +783,9 @@ impl Binder<'_> {
             if matches!(c, ast::ResultColumn::TableStar(_)) {
                 return Err(Error::sql("RETURNING may not use \"TABLE.*\" wildcards"));
             }
+            self.result_column(c, &mut core, &mut columns)?;
             // Where in the statement an aggregate stands that may not, is not told here.
-            self.result_column(c, &mut core, &mut columns).map_err(|e| match e.message() {
-                m if m.starts_with("misuse of ") => e.nowhere(),
-                _ => e,
-            })?;
+            self.complaint = self.complaint.take().map(Error::nowhere);
         }
         if !self.top().aggs.is_empty() {
             let name = self.top().aggs[0].function.name.clone();
