@@ -299,10 +299,7 @@ impl Btree {
         let bt = &*self.0;
         let size = self.page_count();
         let free = bt.header_u32(36)?;
-        if free == 0 {
-            return Ok(());
-        }
-        if bt.is_fixed(size)? || free >= size {
+        if free > 0 && (bt.is_fixed(size)? || free >= size) {
             return Err(corrupt());
         }
         let ask = bt.vacuum_pages.borrow().clone();

@@ -328,6 +328,9 @@ pub(crate) unsafe fn traced_text(s: *mut Stmt) -> CString {
 
 /// A parameter's value as it stands in the text: as `quote()` writes it, blobs in small letters.
 fn literal(v: &Value) -> Vec<u8> {
+    if let Value::Blob(_, crate::pointer::POINTER) = v {
+        return b"NULL".to_vec();
+    }
     let mut text = iolite_func::quote(v).unwrap_or_default();
     if matches!(v, Value::Blob(..)) {
         text.make_ascii_lowercase();

@@ -23,7 +23,7 @@ pub unsafe extern "C" fn sqlite3_stmt_readonly(s: *mut Stmt) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_stmt_busy(s: *mut Stmt) -> c_int {
-    with_stmt(s, 0, |_, st| st.inner.try_borrow().map_or(1, |i| i.is_busy() as c_int))
+    with_stmt(s, 0, |_, st| st.inner.try_borrow().map_or(1, |i| (i.is_busy() || i.is_listing()) as c_int))
 }
 
 #[unsafe(no_mangle)]

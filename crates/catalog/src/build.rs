@@ -119,14 +119,17 @@ pub(crate) fn from_sql(
     Ok(())
 }
 
-/// A declared type without the quotes around it; one of the standard types in capitals, as stock shows it.
-fn standard_type(written: &str) -> &str {
+/// A declared type as SQLite shows it: one of the standard types in capitals, and of one that begins with a quote what stands
+/// in these quotes. Whether it is a standard one, the quotes around the whole left away.
+fn shown_type(written: &str) -> (Cow<'_, str>, bool) {
     let quoted = [('"', '"'), ('\'', '\''), ('`', '`'), ('[', ']')].into_iter().find_map(|(open, close)| {
         let inner = written.strip_prefix(open)?.strip_suffix(close)?;
         (!inner.contains([open, close])).then_some(inner)
     });
-    let name = quoted.unwrap_or(written);
-    strict_type(name).unwrap_or(name)
+    match strict_type(quoted.unwrap_or(written)) {
+        Some(name) => (name.into(), true),
+        None => (ast::unquoted_type(written), false),
+    }
 }
 
 fn blank_column(name: &str, decltype: &str) -> Column {
@@ -223,6 +226,7 @@ pub fn table_from_ast(c: &ast::CreateTable, sql: &str, root: Pgno) -> Result<Tab
         primary: None,
         uniques: Vec::new(),
         autoincrement: None,
+        lookalikes: Vec::new(),
         sql,
     };
     b.table.strict = *strict;
@@ -250,6 +254,8 @@ struct TableBuilder<'a> {
     primary: Option<usize>,
     uniques: Vec<KeyConstraint>,
     autoincrement: Option<bool>,
+    /// Columns whose type reads like a standard one, but is none: more stands behind its quotes.
+    lookalikes: Vec<usize>,
     sql: &'a str,
 }
 
@@ -259,10 +265,9 @@ impl TableBuilder<'_> {
         if self.table.column(name).is_some() {
             return Err(Error::sql(format!("duplicate column name: {name}")).nowhere());
         }
-        let mut decltype: &str = def.ty.as_ref().map_or("", |t| &t.text);
-        // `GENERATED ALWAYS` may be swallowed by a type name; the parser keeps it apart, so nothing to do here.
-        decltype = standard_type(decltype.trim());
-        let mut col = blank_column(name, decltype);
+        let written: &str = def.ty.as_ref().map_or("", |t| &t.text);
+        let (decltype, standard) = shown_type(written.trim());
+        let mut col = blank_column(name, &decltype);
         if self.table.strict && decltype.eq_ignore_ascii_case("ANY") {
             col.affinity = Affinity::Blob;
         }
@@ -272,6 +277,9 @@ impl TableBuilder<'_> {
         }
         self.table.columns.push(col);
         let at = self.table.columns.len() - 1;
+        if !standard && strict_type(&decltype).is_some() {
+            self.lookalikes.push(at);
+        }
         let mut last_fk: Option<usize> = None;
         for con in &def.constraints {
             self.column_constraint(at, con, &mut last_fk)?;
@@ -483,15 +491,16 @@ impl TableBuilder<'_> {
         let columns = columns?;
         let rowid = k.primary
             && columns.len() == 1
-            && self.table.columns[columns[0]].decltype.eq_ignore_ascii_case("integer");
+            && self.table.columns[columns[0]].decltype.eq_ignore_ascii_case("integer")
+            && !self.lookalikes.contains(&columns[0]);
         (!rowid).then_some(columns)
     }
 
     fn finish(mut self, without_rowid: bool) -> Result<Table> {
         let t = &mut self.table;
         if t.strict {
-            for c in &t.columns {
-                if strict_type(&c.decltype).is_none() {
+            for (at, c) in t.columns.iter().enumerate() {
+                if strict_type(&c.decltype).is_none() || self.lookalikes.contains(&at) {
                     return Err(Error::sql(if c.decltype.is_empty() {
                         format!("missing datatype for {}.{}", t.name, c.name)
                     } else {
@@ -522,6 +531,7 @@ impl TableBuilder<'_> {
                 && !desc
                 && !without_rowid
                 && t.columns[columns[0]].decltype.eq_ignore_ascii_case("INTEGER")
+                && !self.lookalikes.contains(&columns[0])
             {
                 t.rowid_alias = Some(columns[0]);
                 t.key_conflict = Some(key.conflict.unwrap_or(ast::Conflict::Abort));
@@ -578,7 +588,9 @@ impl TableBuilder<'_> {
                 && k.columns.len() == 1
                 && !k.column_desc
                 && pk_columns.first().is_some_and(|c| match c.source {
-                    ColumnSource::Column(c) => t.columns[c].decltype.eq_ignore_ascii_case("INTEGER"),
+                    ColumnSource::Column(c) => {
+                        t.columns[c].decltype.eq_ignore_ascii_case("INTEGER") && !self.lookalikes.contains(&c)
+                    }
                     _ => false,
                 })
         };
@@ -810,7 +822,7 @@ fn generated_key() -> Error {
 }
 
 /// A default must not depend on a row: literals, signed numbers, and parenthesised expressions without columns.
-fn constant_default(e: &Expr) -> bool {
+pub fn constant_default(e: &Expr) -> bool {
     match e {
         Expr::Column { .. }
         | Expr::Variable { .. }
@@ -874,11 +886,16 @@ pub fn check_column_count(n: usize, name: &str, limits: &Limits) -> Result<()> {
 }
 
 /// A table that stands for a view while rows go through its INSTEAD OF triggers.
-pub fn stand_in(name: &str, sql: Option<&str>, columns: &[(Rc<str>, Affinity)], view: &Table) -> Table {
+pub fn stand_in(
+    name: &str,
+    sql: Option<&str>,
+    columns: &[(Rc<str>, Affinity, Rc<str>)],
+    view: &Table,
+) -> Table {
     let columns = columns
         .iter()
-        .map(|(n, a)| {
-            let mut c = blank_column(n, "");
+        .map(|(n, a, decltype)| {
+            let mut c = blank_column(n, decltype);
             c.affinity = *a;
             c
         })

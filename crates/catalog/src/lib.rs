@@ -11,7 +11,8 @@ mod stat;
 mod table;
 
 pub use build::{
-    check_column_count, index_from_ast, stand_in, table_from_ast, trigger_from_ast, view_from_ast,
+    check_column_count, constant_default, index_from_ast, stand_in, table_from_ast, trigger_from_ast,
+    view_from_ast,
 };
 pub use schema::{Catalog, Schema, SchemaRow};
 pub use stat::{DEFAULT_ROWS, IndexStat};

@@ -23,7 +23,7 @@ enum Seen {
 impl Codegen<'_> {
     /// Emits the start of a level's loop.
     pub(crate) fn open_access(&mut self, l: &Level, p: &Prepared, o: &mut Open) -> Result<()> {
-        if matches!(l.source.kind, SourceKind::Working(_)) {
+        if matches!(l.source.kind, SourceKind::Working(_)) && !l.source.join.right {
             return Ok(());
         }
         if let Some((yield_reg, ..)) = p.coroutine {

@@ -474,8 +474,23 @@ impl Codegen<'_> {
             }
             SourceKind::Working(w) => {
                 let place = self.places.get(*w).cloned().ok_or_else(|| internal("no working table"))?;
-                self.places.insert(id, place);
-                Prepared::default()
+                let Place::Fields { cursor: current, offset } = place else {
+                    return Err(internal("a working table that is no row"));
+                };
+                if !l.source.join.right {
+                    self.places.insert(id, place);
+                    return Ok(Prepared::default());
+                }
+                // Whether its row has found a partner is told by the rowid: it becomes a table of one row.
+                let (cursor, record, rowid) = (self.b.cursor(), self.b.temp(), self.b.temp());
+                self.b.emit(Opcode::OpenEphemeral, cursor, 0, 0);
+                self.b.emit(Opcode::RowData, current, record, 0);
+                self.b.emit(Opcode::NewRowid, cursor, rowid, 0);
+                self.b.emit(Opcode::Insert, cursor, record, rowid);
+                self.b.free_temp(record);
+                self.b.free_temp(rowid);
+                self.places.insert(id, Place::Fields { cursor, offset });
+                Prepared { table_cursor: Some(cursor), ..Prepared::default() }
             }
             SourceKind::Virtual { vtab, .. } => {
                 let cursor = self.b.cursor();

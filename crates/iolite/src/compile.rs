@@ -2,7 +2,7 @@
 
 use crate::binding::with_env;
 use crate::connection::Connection;
-use iolite_base::{Error, Limit, Result};
+use iolite_base::{Code, Error, Limit, Result};
 use iolite_bytecode::{ColumnMeta, Program};
 use iolite_codegen::Settings;
 use iolite_plan::StatementPlan;
@@ -175,6 +175,10 @@ fn compile_once(
         return Err(iolite_plan::bind::missing_collation(name));
     }
     p.columns = plan.take_columns();
+    let most = conn.0.limits.borrow().get(Limit::Length) as usize;
+    if p.columns.iter().any(|c| c.name.len() > most) {
+        return Err(Code::Toobig.into());
+    }
     if settings.counts_rows
         && p.columns.is_empty()
         && let Body::Modify(m) = &plan.body

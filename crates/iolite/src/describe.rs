@@ -3,9 +3,8 @@
 use crate::binding::with_env;
 use crate::connection::Connection;
 use iolite_base::Result;
-use iolite_plan::bind::{Binder, Connector};
+use iolite_plan::bind::{Binder, Connector, view_type};
 use iolite_plan::bound::SourceKind;
-use iolite_value::Affinity;
 
 /// A column as described.
 pub(crate) struct Description {
@@ -16,18 +15,6 @@ pub(crate) struct Description {
     pub pk: usize,
     /// 0 no, 1 hidden column of a virtual table, 2 virtual generated, 3 stored generated.
     pub hidden: u8,
-}
-
-/// The type that a view's column is said to have where its expression declares none.
-fn standard_type(a: Affinity) -> &'static str {
-    match a {
-        Affinity::None => "",
-        Affinity::Blob => "BLOB",
-        Affinity::Text => "TEXT",
-        Affinity::Numeric | Affinity::Flexnum => "NUM",
-        Affinity::Integer => "INT",
-        Affinity::Real => "REAL",
-    }
 }
 
 /// The columns of a table or view; none if there is no such thing.
@@ -51,11 +38,10 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
                 .into_iter()
                 .zip(own)
                 .map(|(c, first)| Description {
-                    decltype: match first.meta.decltype {
+                    decltype: match misfit {
                         // Names that are not as many as the columns have no types.
-                        _ if misfit => String::new(),
-                        Some(d) if Affinity::of_type(&d) == c.affinity => d.to_string(),
-                        _ => standard_type(c.affinity).into(),
+                        true => String::new(),
+                        false => view_type(first.meta.decltype.as_ref(), c.affinity).to_string(),
                     },
                     name: c.meta.name.to_string(),
                     not_null: false,

@@ -10,26 +10,49 @@ use std::rc::Rc;
 
 /// The rows of the pragma: table, rowid, parent, number of the key; of one table or of all in the database, the newest first.
 pub(crate) fn check(c: &Connection, schema: Option<&str>, table: Option<&str>) -> Result<Vec<Vec<Value>>> {
-    let catalog = c.0.catalog.borrow().clone();
     let mut out = Vec::new();
+    let (schema, tables) = meant(c, schema, table)?;
+    for t in tables {
+        check_table(c, &schema, &t, &mut out)?;
+    }
+    Ok(out)
+}
+
+/// The complaints that come before any row is looked at.
+pub(crate) fn test(c: &Connection, schema: Option<&str>, table: Option<&str>) -> Result<()> {
+    let (schema, tables) = meant(c, schema, table)?;
+    for t in tables {
+        for f in t.foreign_keys.iter().rev() {
+            if schema.table(&f.parent).is_some_and(|parent| parent_key(parent, f).is_none()) {
+                return Err(mismatch(&t, f));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The schema and its tables that are to be checked.
+fn meant(
+    c: &Connection,
+    schema: Option<&str>,
+    table: Option<&str>,
+) -> Result<(Rc<iolite_catalog::Schema>, Vec<Rc<Table>>)> {
+    let catalog = c.0.catalog.borrow().clone();
     match table {
         Some(name) => {
             let (db, t) = catalog.table(schema, name).ok_or_else(|| {
                 let shown = schema.map_or(name.to_string(), |s| format!("{s}.{name}"));
                 Error::sql(format!("no such table: {shown}"))
             })?;
-            check_table(c, &catalog.schemas[db], &t, &mut out)?;
+            Ok((catalog.schemas[db].clone(), vec![t]))
         }
         None => {
             let db = schema.map_or(Ok(0), |s| c.0.database_number(s))?;
             let mut all: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
             all.sort_by_key(|t| std::cmp::Reverse(t.root.get()));
-            for t in all {
-                check_table(c, &catalog.schemas[db], &t, &mut out)?;
-            }
+            Ok((catalog.schemas[db].clone(), all))
         }
     }
-    Ok(out)
 }
 
 fn check_table(

@@ -76,6 +76,9 @@ impl Connection {
         if !self.is_autocommit() {
             // It is of the state that the transaction reads from now on.
             b.begin_read()?;
+        } else if b.reading(|b| Ok(b.page_count()))? == 0 {
+            // One that is not written yet begins here.
+            self.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
         }
         b.reading(image)
     }

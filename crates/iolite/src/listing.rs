@@ -49,7 +49,7 @@ impl Listing {
                     Value::Int(r.p1 as i64),
                     Value::Int(r.p2 as i64),
                     Value::Int(r.p3 as i64),
-                    Value::text(r.p4)?,
+                    if r.p4.is_empty() { Value::Null } else { Value::text(r.p4)? },
                     Value::Int(r.p5 as i64),
                     Value::Null,
                 ]);

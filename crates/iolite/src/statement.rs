@@ -311,6 +311,11 @@ impl Statement {
         }
     }
 
+    /// Whether rows of EXPLAIN have been listed since the last reset.
+    pub fn is_listing(&self) -> bool {
+        self.listing.as_ref().is_some_and(|l| l.next > 0)
+    }
+
     /// The last rowid that was made for a row of its own.
     pub(crate) fn made_rowid(&self) -> i64 {
         self.vm.made_rowid
@@ -333,6 +338,10 @@ impl Statement {
                 return Ok(Step::Row);
             }
             l.next = 0;
+            if l.analyzes.is_none() && self.vm.program().counts_changes {
+                // What is not run has changed nothing.
+                self.conn.changes.set(0);
+            }
             return Ok(Step::Done);
         }
         self.advance()
@@ -524,7 +533,7 @@ impl Statement {
             2 => ExplainMode::QueryPlan,
             _ => return Err(Code::Error.into()),
         };
-        if self.run.is_some() && !self.done || self.listing.as_ref().is_some_and(|l| l.next > 0) {
+        if self.run.is_some() && !self.done || self.is_listing() {
             return Err(Code::Busy.into());
         }
         if self.sql.is_empty() {

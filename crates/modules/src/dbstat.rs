@@ -4,7 +4,7 @@
 //! no sense counts as one without cells. It knows the file format, and nothing of the storage layer.
 
 use crate::rows::{arguments, take_arguments};
-use iolite_base::{Code, Result, varint};
+use iolite_base::{Error, Code, Result, varint};
 use iolite_ext::{
     ConstraintOp, Declared, FilterArgs, Host, IndexInfo, Module, ModuleKind, TableArgs, VirtualCursor,
     VirtualTable,
@@ -30,7 +30,15 @@ impl Module for DbStat {
 
     fn connect(&self, host: &Rc<dyn Host>, args: &TableArgs<'_>) -> Result<Declared> {
         let schema = match args.args.first() {
-            Some(s) => s.trim_matches(['"', '\'', '`', '[', ']']).to_string(),
+            Some(s) => {
+                let name = s.trim_matches(['"', '\'', '`', '[', ']']).to_string();
+                let list = host.query("PRAGMA database_list", &[])?;
+                let mut names = list.iter().map(|row| row[1].to_string_lossy());
+                if !name.eq_ignore_ascii_case("temp") && !names.any(|n| n.eq_ignore_ascii_case(&name)) {
+                    return Err(Error::sql(format!("no such database: {s}")));
+                }
+                name
+            }
             None => "main".into(),
         };
         let table = Rc::new(Table { schema, host: Rc::downgrade(host) });

@@ -571,7 +571,7 @@ impl IndexAccess {
             ColumnSource::Rowid => Affinity::Integer,
             // The value meets the expression's affinity; others than CAST have none.
             ColumnSource::Expr(e) => match &**e {
-                ast::Expr::Cast(_, ty) => Affinity::of_type(&ty.text),
+                ast::Expr::Cast(_, ty) => Affinity::of_type(&ast::unquoted_type(&ty.text)),
                 _ => value.affinity(),
             },
         })

@@ -5,6 +5,7 @@
 //! that a parenthesised list of two or more becomes [`Expr::Row`].
 
 use iolite_base::{Few, Rows, SmallStr};
+use std::borrow::Cow;
 use std::rc::Rc;
 
 /// A half-open range of byte offsets into the statement's text.
@@ -375,6 +376,27 @@ pub struct TypeName {
     pub text: Box<str>,
     /// Where it was written.
     pub span: Span,
+}
+
+/// A type's text; of one that begins with a quote what stands in these quotes.
+pub fn unquoted_type(text: &str) -> Cow<'_, str> {
+    let close = match text.as_bytes().first() {
+        Some(b'[') => b']',
+        Some(q @ (b'"' | b'\'' | b'`')) => *q,
+        _ => return text.into(),
+    };
+    let mut out = String::new();
+    let mut rest = &text[1..];
+    while let Some(p) = memchr::memchr(close, rest.as_bytes()) {
+        out.push_str(&rest[..p]);
+        rest = &rest[p + 1..];
+        if rest.as_bytes().first() != Some(&close) {
+            break;
+        }
+        out.push(close as char);
+        rest = &rest[1..];
+    }
+    out.into()
 }
 
 /// One term of `ORDER BY` or of an index.

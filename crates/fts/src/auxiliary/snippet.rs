@@ -99,8 +99,13 @@ pub(super) fn snippet(row: &dyn Row, args: &[Value]) -> Result<Value> {
     }
     let Some(text) = text else { return Ok(Value::Null) };
     let (open, close, ellipsis) = (argument(open), argument(close), argument(ellipsis));
-    let (first, last) = (start as i32, (start + tokens - 1) as i32);
     let mut covered = spans(row, &instances, best_column);
+    // Of no tokens all are shown up to the last phrase.
+    let tokens = match covered.last() {
+        Some(s) if tokens <= 0 => i64::from(s.1) + 1,
+        _ => tokens,
+    };
+    let (first, last) = (start as i32, (start + tokens - 1) as i32);
     covered.retain(|s| s.0 >= first);
     let mut m = Marker::new(&text, (&open, &close), covered, Some((first, last)));
     if first > 0 {

@@ -248,11 +248,11 @@ fn local_offset(ctx: &Context<'_>, ms: i64) -> Result<i64> {
 /// to come after `utc`.
 fn utc(ctx: &Context<'_>, m: &mut Moment) -> Result<()> {
     let local = m.ms();
-    let mut guess = local;
+    let (mut guess, mut error) = (local, 0);
+    // Within an hour that the clock leaves out, none is right: the fourth is taken as it is.
     for _ in 0..4 {
-        let offset = local_offset(ctx, guess)?;
-        let error = guess + offset - local;
         guess -= error;
+        error = guess + local_offset(ctx, guess)? - local;
         if error == 0 {
             break;
         }

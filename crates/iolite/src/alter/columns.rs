@@ -3,9 +3,11 @@
 use super::Job;
 use super::definitions::{Quotes, SchemaRow, bind_definition, forgives, schema_rows, single_quotes};
 use super::text::{apply, blanks};
+use crate::binding::with_env;
 use crate::connection::Connection;
 use iolite_base::{Code, Error, Limit, Result};
 use iolite_btree::{InsertAt, TreeKind};
+use iolite_plan::bind::Binder;
 use iolite_sql::ast::{self, ColumnConstraintKind, Span, Stmt};
 use iolite_sql::lexer::Lexer;
 use iolite_sql::print::{expr as print_expr, quote_name};
@@ -53,6 +55,18 @@ impl Job {
         }
         if has(&|k| matches!(k, ColumnConstraintKind::Unique(_))) {
             return Err(Error::sql("Cannot add a UNIQUE column"));
+        }
+        for k in &def.constraints {
+            match &k.kind {
+                ColumnConstraintKind::Default(e, _) if !iolite_catalog::constant_default(e) => {
+                    let name = &def.name.text;
+                    return Err(Error::sql(format!("default value of column [{name}] is not constant")));
+                }
+                ColumnConstraintKind::Collate(name) => {
+                    with_env(c, |env| Binder::new(env, &self.text).collation(&name.text).map(drop))?;
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -235,7 +249,7 @@ impl Job {
             };
             return Err(Error::sql(format!("error in index {first} after drop column: {}", why.message())));
         }
-        self.reload(c)?;
+        self.reload_indexes(c, "after drop column")?;
         self.verify(c, "after drop column", Quotes::Names, is_read)?;
         self.verify(c, "after drop column", Quotes::Names, |row| !is_read(row))?;
         match field {

@@ -4,7 +4,7 @@ use super::text::{Edit, unquoted};
 use crate::binding::with_env;
 use crate::connection::Connection;
 use iolite_base::{Error, Result};
-use iolite_plan::bind::{Binder, Env, NameUse, TriggerScope};
+use iolite_plan::bind::{Binder, Env, NameUse, Restriction, TriggerScope};
 use iolite_sql::ast::{self, ColumnConstraintKind, Span, Stmt, TriggerEvent};
 use iolite_sql::print::{quote_name, quote_text};
 use iolite_value::Value;
@@ -116,9 +116,11 @@ pub(super) fn bind_definition(
                     for col in columns {
                         for k in &col.constraints {
                             match &k.kind {
-                                ColumnConstraintKind::Check(e, _)
-                                | ColumnConstraintKind::Generated { expr: e, .. } => {
-                                    b.table_expr(&t, 0, e)?;
+                                ColumnConstraintKind::Check(e, _) => {
+                                    b.restricted_expr(&t, 0, e, Restriction::Check)?;
+                                }
+                                ColumnConstraintKind::Generated { expr: e, .. } => {
+                                    b.restricted_expr(&t, 0, e, Restriction::Generated)?;
                                 }
                                 _ => {}
                             }
@@ -126,7 +128,7 @@ pub(super) fn bind_definition(
                     }
                     for k in constraints {
                         if let ast::TableConstraintKind::Check { expr, .. } = &k.kind {
-                            b.table_expr(&t, 0, expr)?;
+                            b.restricted_expr(&t, 0, expr, Restriction::Check)?;
                         }
                     }
                 }

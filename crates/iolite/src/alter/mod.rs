@@ -64,7 +64,7 @@ fn check_alterable(env: &Env<'_>, db: usize, t: &Table, action: &AlterAction) ->
             AlterAction::AddColumn(_) => "virtual tables may not be altered".to_string(),
             AlterAction::RenameColumn(..) => format!("cannot rename columns of virtual table \"{name}\""),
             AlterAction::DropColumn(_) => format!("cannot drop column from virtual table \"{name}\""),
-            _ => "virtual tables may not be altered".to_string(),
+            _ => format!("cannot edit constraints of virtual table \"{name}\""),
         }));
     }
     Ok(())
@@ -182,8 +182,19 @@ impl Job {
 
     /// Makes the change known, and binds every definition again.
     fn settle(&self, c: &Connection, what: &str, quotes: Quotes) -> Result<()> {
-        self.reload(c)?;
+        let since = if what == "after rename" { "" } else { what };
+        self.reload_indexes(c, since)?;
         self.verify(c, what, quotes, |_| true)
+    }
+
+    /// As [`Job::reload`], where a text in double quotes that an index is on has become a column that is not there.
+    fn reload_indexes(&self, c: &Connection, since: &str) -> Result<()> {
+        self.reload(c).map_err(|e| {
+            let Some(rest) = e.message().strip_prefix("malformed database schema (") else { return e };
+            let Some((index, wrong)) = rest.split_once(") - ") else { return e };
+            let space = if since.is_empty() { "" } else { " " };
+            Error::sql(format!("error in index {index}{space}{since}: {wrong}"))
+        })
     }
 
     /// Makes the change known: cookies, by which a rollback is noticed, and catalog.

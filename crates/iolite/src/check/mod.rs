@@ -27,6 +27,28 @@ use sums::Sum;
 
 const MAX_ERRORS: usize = 100;
 
+/// How much may be found, and the one table that is to be checked.
+fn limits(value: Option<&str>, number: bool) -> (usize, Option<&str>) {
+    let Some(v) = value else { return (MAX_ERRORS, None) };
+    // What is quoted is a table's name, though it looks like a number.
+    let digits =
+        || v.trim_start_matches('-').split(|c: char| !c.is_ascii_digit()).next()?.parse::<i32>().ok();
+    match digits().filter(|_| number) {
+        Some(n) => (if n > 0 { n as usize } else { MAX_ERRORS }, None),
+        None => (MAX_ERRORS, Some(v)),
+    }
+}
+
+/// A complaint if the one table that is to be checked is not there.
+pub(crate) fn test(conn: &Connection, schema: Option<&str>, value: Option<&str>, number: bool) -> Result<()> {
+    let (_, Some(only)) = limits(value, number) else { return Ok(()) };
+    if conn.0.catalog.borrow().table(schema, only).is_some() {
+        return Ok(());
+    }
+    let of = schema.map_or(String::new(), |s| format!("{s}."));
+    Err(Error::sql(format!("no such table: {of}{only}")))
+}
+
 /// Runs the check; answers `ok` or what was found.
 pub(crate) fn run(
     conn: &Connection,
@@ -35,17 +57,8 @@ pub(crate) fn run(
     number: bool,
     quick: bool,
 ) -> Result<Vec<Vec<Value>>> {
-    let mut limit = MAX_ERRORS;
-    let mut only: Option<String> = None;
-    if let Some(v) = value {
-        // What is quoted is a table's name, though it looks like a number.
-        let digits =
-            || v.trim_start_matches('-').split(|c: char| !c.is_ascii_digit()).next()?.parse::<i32>().ok();
-        match digits().filter(|_| number) {
-            Some(n) => limit = if n > 0 { n as usize } else { MAX_ERRORS },
-            None => only = Some(v.to_string()),
-        }
-    }
+    let (limit, only) = limits(value, number);
+    let only = only.map(str::to_string);
     let mut c = Check { conn, quick, left: limit, lines: Vec::new(), refuted: Vec::new(), steps: 0 };
     let schemas = conn.0.catalog.borrow().schemas.clone();
     let mut named = false;

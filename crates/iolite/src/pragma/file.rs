@@ -29,7 +29,7 @@ pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("page_size", page_size).silent(),
     Pragma::new("schema_version", |c| meta(c, 1)).silent().writes(Writes::WithValue),
     Pragma::new("secure_delete", secure_delete),
-    Pragma::new("synchronous", synchronous).silent(),
+    Pragma::new("synchronous", synchronous).silent().tested(outside_transaction),
     Pragma::new("user_version", |c| meta(c, 6)).silent().writes(Writes::WithValue),
     Pragma::new("wal_autocheckpoint", wal_autocheckpoint),
 ];
@@ -59,12 +59,22 @@ fn auto_vacuum(c: &Call<'_>) -> Result<Rows> {
             _ => AutoVacuum::None,
         };
         let before = c.reading(|b| Ok(b.auto_vacuum()))?;
-        let both = before != AutoVacuum::None && mode != AutoVacuum::None;
-        if both && before != mode && b.page_count() > 0 {
+        let marked = before != AutoVacuum::None && mode != AutoVacuum::None && b.page_count() > 0;
+        if marked {
             // The header first: it may be refused.
-            c.writing(|b| b.set_meta(7, (mode == AutoVacuum::Incremental) as u32))?;
+            c.writing(|b| match before == mode {
+                true => Ok(()),
+                false => b.set_meta(7, (mode == AutoVacuum::Incremental) as u32),
+            })?;
         }
         b.set_auto_vacuum(mode)?;
+        if mode != AutoVacuum::None && c.reading(|b| Ok(b.page_count()))? == 0 {
+            // A new database begins here, so that the mode is the file's.
+            c.writing(|b| match b.auto_vacuum() {
+                AutoVacuum::Incremental => b.set_meta(7, 1),
+                _ => Ok(()),
+            })?;
+        }
         c.inner().vacuum_auto_vacuum.set(Some(mode));
     }
     let mode = c.reading(|b| Ok(b.auto_vacuum()))?;
@@ -81,6 +91,9 @@ fn cache_size(c: &Call<'_>) -> Result<Rows> {
         let db = c.schema.map_or(Ok(0), |s| c.inner().database_number(s))?;
         c.inner().databases.borrow()[db].cache_sized.set(true);
         b.set_cache_size(int32(v).max(i32::MIN + 1))?;
+    } else if c.db()? == 1 && !c.inner().databases.borrow()[1].cache_sized.get() {
+        // Until it is set, that of the temporary database counts as none.
+        return int(0);
     }
     int(b.cache_size() as i64)
 }
@@ -330,11 +343,20 @@ fn secure_delete(c: &Call<'_>) -> Result<Rows> {
     })
 }
 
+/// The safety level is not changed inside of a transaction.
+fn outside_transaction(c: &Call<'_>) -> Result<()> {
+    if c.value.is_some() && !c.inner().txn.is_autocommit() {
+        return Err(Error::sql("Safety level may not be changed inside a transaction"));
+    }
+    Ok(())
+}
+
 fn synchronous(c: &Call<'_>) -> Result<Rows> {
     let b = c.btree()?;
     if let Some(v) = c.value {
-        if !c.inner().txn.is_autocommit() {
-            return Err(Error::sql("Safety level may not be changed inside a transaction"));
+        outside_transaction(c)?;
+        if c.db()? == 1 {
+            return Ok(Vec::new());
         }
         let level = match v.to_ascii_lowercase().as_str() {
             "extra" => 3,
@@ -353,6 +375,10 @@ fn synchronous(c: &Call<'_>) -> Result<Rows> {
             _ => SyncMode::Extra,
         };
         b.set_synchronous(mode)?;
+    }
+    if c.db()? == 1 {
+        // Temporary files are never synced.
+        return int(0);
     }
     int(match b.synchronous() {
         SyncMode::Off => 0,

@@ -44,6 +44,8 @@ struct Pragma {
     silent: bool,
     writes: Writes,
     work: Work,
+    /// What is wrong with a call, as far as that is told when it is compiled.
+    test: fn(&Call<'_>) -> Result<()>,
 }
 
 #[derive(Clone, Copy)]
@@ -67,7 +69,8 @@ impl Pragma {
     }
 
     const fn of(name: &'static str, work: Work) -> Pragma {
-        Pragma { name, columns: None, reads_schema: false, silent: false, writes: Writes::Never, work }
+        let test = |_: &Call<'_>| Ok(());
+        Pragma { name, columns: None, reads_schema: false, silent: false, writes: Writes::Never, work, test }
     }
 
     const fn flag(flag: &'static Flag) -> Pragma {
@@ -87,6 +90,11 @@ impl Pragma {
     /// Answers nothing when it is given a value.
     const fn silent(self) -> Pragma {
         Pragma { silent: true, ..self }
+    }
+
+    /// With a test when it is compiled.
+    const fn tested(self, test: fn(&Call<'_>) -> Result<()>) -> Pragma {
+        Pragma { test, ..self }
     }
 
     const fn writes(self, when: Writes) -> Pragma {
@@ -146,6 +154,7 @@ pub(crate) fn compile(
     };
     let number = value.is_some_and(|v| v.number);
     let value = value.map(|v| v.text.to_string());
+    (p.test)(&Call { conn, schema: schema.as_deref(), value: value.as_deref(), number })?;
     let silent = value.is_some() && p.silent;
     let own = [p.name];
     let columns = if silent { &[] } else { p.columns.unwrap_or(&own) };

@@ -9,12 +9,13 @@ use iolite_value::Value;
 pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("foreign_key_check", |c| crate::foreign_keys::check(c.conn, c.schema, c.value))
         .columns(&["table", "rowid", "parent", "fkid"])
-        .reads_schema(),
+        .reads_schema()
+        .tested(|c| crate::foreign_keys::test(c.conn, c.schema, c.value)),
     Pragma::new("hard_heap_limit", hard_heap_limit),
     Pragma::new("incremental_vacuum", incremental_vacuum).columns(&[]).writes(Writes::Always),
-    Pragma::new("integrity_check", |c| integrity_check(c, false)).reads_schema(),
+    Pragma::new("integrity_check", |c| integrity_check(c, false)).reads_schema().tested(one_table),
     Pragma::new("optimize", optimize).reads_schema(),
-    Pragma::new("quick_check", |c| integrity_check(c, true)).reads_schema(),
+    Pragma::new("quick_check", |c| integrity_check(c, true)).reads_schema().tested(one_table),
     Pragma::new("shrink_memory", shrink_memory).columns(&[]),
     Pragma::new("soft_heap_limit", soft_heap_limit),
     Pragma::new("wal_checkpoint", wal_checkpoint)
@@ -53,6 +54,11 @@ fn incremental_vacuum(c: &Call<'_>) -> Result<Rows> {
 
 fn integrity_check(c: &Call<'_>, quick: bool) -> Result<Rows> {
     crate::check::run(c.conn, c.schema, c.value, c.number, quick)
+}
+
+/// A table that is to be checked alone is there.
+fn one_table(c: &Call<'_>) -> Result<()> {
+    crate::check::test(c.conn, c.schema, c.value, c.number)
 }
 
 fn optimize(c: &Call<'_>) -> Result<Rows> {

@@ -13,8 +13,9 @@ pub(super) enum Later {
     Query(Option<Rc<str>>),
     /// A recursive one.
     Recursive(Option<Rc<str>>),
-    /// A table without a column that is read; with its database where that was written, or stands in a view or trigger.
-    Table(Rc<str>, Option<usize>),
+    /// A table without a column that is read; with its database where that was written, or stands in a view or trigger, and with
+    /// the trigger, or a view that does not become part of the query around it.
+    Table(Rc<str>, Option<usize>, Option<Rc<str>>),
 }
 
 /// What the binder remembers for it.
@@ -262,11 +263,12 @@ impl Binder<'_> {
         let scope = self.scopes.last().expect("a query is being bound");
         let mut unread = Vec::new();
         let own = self.asked.reads_only;
+        let apart = self.trigger.is_some() || scope.has_agg || scope.groups;
+        let inner = self.asked.inner.as_ref().filter(|_| apart);
         for s in scope.sources.iter().filter(|s| !own && !self.asked.read.contains(&s.id)) {
-            // A view becomes part of the query around it.
             if let (Columns::Table(t), Some(db)) = (&s.columns, s.db) {
                 let full = self.asked.inner.is_some() || self.asked.full.contains(&s.id);
-                unread.push(Later::Table(Rc::from(asked_name(&t.name)), full.then_some(db)));
+                unread.push(Later::Table(Rc::from(asked_name(&t.name)), full.then_some(db), inner.cloned()));
             }
         }
         let at = self.asked.marks.last().copied().unwrap_or(0);
@@ -298,8 +300,8 @@ impl Binder<'_> {
                 Later::Recursive(inner) => {
                     self.ask_within(Action::Recursive, None, None, None, inner.as_deref())?
                 }
-                Later::Table(name, db) => {
-                    self.ask_within(Action::Read, Some(&name), Some(""), db, None)?;
+                Later::Table(name, db, inner) => {
+                    self.ask_within(Action::Read, Some(&name), Some(""), db, inner.as_deref())?;
                     true
                 }
             };

@@ -184,6 +184,9 @@ impl Binder<'_> {
         for e in args.iter().chain(&filter).chain(order_by.iter().map(|o| &o.expr)) {
             e.tables(&mut |t| tables.push(t));
         }
+        // The row that was to be inserted is one of values, and so is that which RETURNING shows.
+        let returned = self.returned.as_ref().map(|r| r.id);
+        tables.retain(|t| self.excluded != Some(*t) && returned != Some(*t));
         let mut owner = here;
         if !tables.is_empty() {
             while owner > 0 && !self.scopes[owner].sources.iter().any(|s| tables.contains(&s.id)) {

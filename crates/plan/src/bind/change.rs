@@ -50,6 +50,10 @@ pub struct Delete {
 impl Binder<'_> {
     pub(super) fn sets(&mut self, list: &[ast::Assignment], db: usize, t: &Rc<Table>) -> Result<Vec<Set>> {
         let mut out: Vec<Set> = Vec::new();
+        let named: usize = list.iter().map(|a| a.columns.len()).sum();
+        if named > self.env.limits.get(Limit::Column) as usize {
+            return Err(Error::sql("too many columns in set list"));
+        }
         for a in list {
             let value = self.any_expr(&a.value)?;
             let n = width(&value);
@@ -127,16 +131,6 @@ impl Binder<'_> {
                     self.from(f, &mut core)?;
                     self.late_arguments(&mut core)?;
                 }
-                let again = |x: &&Source| {
-                    x.table().is_some_and(|(_, t)| Rc::ptr_eq(t, &target.table))
-                        && x.name.eq_ignore_ascii_case(&core.sources[0].name)
-                };
-                if let Some(x) = core.sources[1..].iter().find(again) {
-                    let name = &x.name;
-                    return Err(Error::sql(format!(
-                        "target object/alias may not appear in FROM clause: {name}"
-                    )));
-                }
             }
             let sets = self.sets(&s.sets, target.db, &target.table)?;
             let clauses = Clauses {
@@ -150,6 +144,23 @@ impl Binder<'_> {
                 offset: s.offset.as_ref(),
             };
             self.bounded(&clauses, &target, &mut core)?;
+            if let Some(f) = &s.from {
+                let tables = std::iter::once(&f.first).chain(f.joins.iter().map(|j| &j.table));
+                let again = |(x, t): &(&Source, &ast::Table)| {
+                    let alias = match (&t.alias, &s.alias) {
+                        (Some(a), Some(b)) => a.text.eq_ignore_ascii_case(&b.text),
+                        (a, b) => a.is_none() && b.is_none(),
+                    };
+                    alias && x.table().is_some_and(|(_, t)| Rc::ptr_eq(t, &target.table))
+                };
+                let mut listed = core.sources[1..].iter().zip(tables);
+                if let Some((x, _)) = listed.find(again) {
+                    let name = &x.name;
+                    return Err(Error::sql(format!(
+                        "target object/alias may not appear in FROM clause: {name}"
+                    )));
+                }
+            }
             Ok((core, sets))
         })();
         self.scopes.pop();

@@ -279,7 +279,14 @@ impl Binder<'_> {
             Literal::CurrentDate => self.current("current_date"),
             Literal::CurrentTime => self.current("current_time"),
             Literal::CurrentTimestamp => self.current("current_timestamp"),
-            constant => Ok(Expr::Const(literal_value(constant, negative)?)),
+            constant => {
+                let value = literal_value(constant, negative)?;
+                let most = self.env.limits.get(Limit::Length) as usize;
+                match &value {
+                    Value::Text(b, _) | Value::Blob(b, _) if b.len() > most => Err(Code::Toobig.into()),
+                    _ => Ok(Expr::Const(value)),
+                }
+            }
         }
     }
 
@@ -312,12 +319,42 @@ impl Binder<'_> {
         })
     }
 
+    /// What AND or OR gives where a side that is a number without a sign, TRUE or FALSE decides it: the other is not computed.
+    fn decided(&self, op: BinaryOp, a: (&ast::Expr, &Expr), b: (&ast::Expr, &Expr)) -> Option<bool> {
+        if self.restriction == Restriction::IndexExpr {
+            // Queries are compared with it as it was written.
+            return None;
+        }
+        let side = |(written, bound): (&ast::Expr, &Expr)| match (written, bound) {
+            (
+                ast::Expr::Literal(..)
+                | ast::Expr::Column { .. }
+                | ast::Expr::Binary(BinaryOp::And | BinaryOp::Or, _),
+                Expr::Const(Value::Int(n)),
+            ) if i32::try_from(*n).is_ok() => Some(*n != 0),
+            _ => None,
+        };
+        let all = op == BinaryOp::And;
+        match (side(a), side(b)) {
+            (Some(x), _) if x != all => Some(x),
+            (_, Some(y)) if y != all => Some(y),
+            (Some(_), Some(_)) => Some(all),
+            _ => None,
+        }
+    }
+
     fn infix(&mut self, op: BinaryOp, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
         let cmp = |op| (op, false);
         let (op, null_eq) = match op {
             BinaryOp::And if false_beside(a, b) => return Ok(Expr::int(0)),
-            BinaryOp::And => return Ok(Expr::And(self.boxed(a)?, self.boxed(b)?)),
-            BinaryOp::Or => return Ok(Expr::Or(self.boxed(a)?, self.boxed(b)?)),
+            BinaryOp::And | BinaryOp::Or => {
+                let (x, y) = (self.boxed(a)?, self.boxed(b)?);
+                return Ok(match self.decided(op, (a, &x), (b, &y)) {
+                    Some(truth) => Expr::int(truth as i64),
+                    None if op == BinaryOp::And => Expr::And(x, y),
+                    None => Expr::Or(x, y),
+                });
+            }
             BinaryOp::Eq => cmp(CmpOp::Eq),
             BinaryOp::Ne => cmp(CmpOp::Ne),
             BinaryOp::Lt => cmp(CmpOp::Lt),
@@ -655,7 +692,10 @@ impl Binder<'_> {
 
 /// The affinity of a cast: that of the type name, NUMERIC where a column would have none... and BLOB for BLOB.
 fn cast_affinity(ty: &str) -> Affinity {
-    if ty.is_empty() { Affinity::Numeric } else { Affinity::of_type(ty) }
+    match ast::unquoted_type(ty) {
+        ty if ty.is_empty() => Affinity::Numeric,
+        ty => Affinity::of_type(&ty),
+    }
 }
 
 /// The value of a literal, with a minus sign before it or not; NULL for the words that stand for the present time.

@@ -208,7 +208,8 @@ impl Binder<'_> {
         let (returning, out) = match s.returning.is_empty() {
             true => Default::default(),
             false => {
-                self.target_scope(&target, s.alias.as_ref());
+                // An alias is not known there.
+                self.target_scope(&target, None);
                 let returning = self.returning_list(&s.returning, &target);
                 self.scopes.pop();
                 returning?

@@ -23,7 +23,7 @@ pub use expr::{Restriction, literal_value};
 pub use foreign_keys::{KeyRole, KeyTest, Keys, mismatch, parent_key};
 pub use from::unnumbered;
 pub use insert::{Insert, Rows, Upsert, UpsertTarget};
-pub use target::{Target, TargetIndex};
+pub use target::{Target, TargetIndex, view_type};
 pub use virtual_table::{Connected, Connector, NoModules, check_declaration, declared_table, shadow_of};
 
 use crate::bound::*;

@@ -292,7 +292,10 @@ impl Binder<'_> {
     /// The rowids of a scope's tables, those inside of parentheses included; only of `table` where one is named.
     fn rowids<'s>(&'s self, scope: &'s Scope, table: Option<&'s Name>) -> impl Iterator<Item = Expr> + 's {
         scope.sources.iter().flat_map(move |s| {
-            let named = table.is_none_or(|t| s.name.eq_ignore_ascii_case(&t.text));
+            let named = match table {
+                Some(t) => s.name.eq_ignore_ascii_case(&t.text),
+                None => self.excluded != Some(s.id),
+            };
             let (own, list): (_, &[QueryColumn]) = match &s.columns {
                 Columns::Table(t) => ((named && t.has_rowid()).then(|| self.rowid_of(s.id)), &[]),
                 Columns::Query(q) => (None, q),
@@ -399,7 +402,7 @@ impl Binder<'_> {
         let (slot, affinity, collation, number) = match t.table.column(&column.text) {
             Some(i) if t.table.rowid_alias == Some(i) => (0, Affinity::Integer, self.binary(), ROWID),
             Some(i) => (i + 1, t.table.columns[i].affinity, self.column_collation(&t.table, i)?, i as i32),
-            None if is_rowid(&column.text) && (t.table.has_rowid() || t.table.is_view()) => {
+            None if is_rowid(&column.text) && t.table.has_rowid() => {
                 (0, Affinity::Integer, self.binary(), ROWID)
             }
             None => return Ok(None),

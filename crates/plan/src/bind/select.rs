@@ -88,7 +88,9 @@ impl Binder<'_> {
             return Ok(());
         }
         let max = self.env.limits.get(Limit::CompoundSelect) as usize;
-        if max > 0 && s.compounds.len() + 1 > max {
+        let values = |c: &(_, ast::SelectCore)| matches!(c.1, ast::SelectCore::Values(_));
+        // Behind VALUES nobody counts.
+        if max > 0 && s.compounds.len() + 1 > max && !s.compounds.last().is_some_and(values) {
             return Err(Error::sql("too many terms in compound SELECT"));
         }
         // The arms from the last to the first: of several errors, it is the last arm's that stock tells of.
@@ -311,6 +313,9 @@ impl Binder<'_> {
     ) -> Result<()> {
         let n = rows.width();
         let values = Rows::new(n, self.row(rows.fields())?);
+        if n > self.env.limits.get(Limit::Column) as usize {
+            return Err(Error::sql("too many columns in result set"));
+        }
         let first = values.get(0).unwrap_or_default();
         *columns = Few::with_capacity(n);
         for (i, e) in first.iter().enumerate() {
@@ -779,6 +784,8 @@ impl Binder<'_> {
                 return Err(Error::sql("RETURNING may not use \"TABLE.*\" wildcards"));
             }
             self.result_column(c, &mut core, &mut columns)?;
+            // Where in the statement an aggregate stands that may not, is not told here.
+            self.complaint = self.complaint.take().map(Error::nowhere);
         }
         if !self.top().aggs.is_empty() {
             let name = self.top().aggs[0].function.name.clone();

@@ -6,6 +6,7 @@
 use super::names::is_rowid;
 use super::*;
 use iolite_catalog::{ColumnSource, Index, TableKind};
+use iolite_value::Affinity;
 
 /// What a statement does to its table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -382,10 +383,32 @@ impl Binder<'_> {
 }
 
 /// A table with a view's columns.
+/// The type that a view's column has, by the one that its expression declares and by its affinity.
+pub fn view_type(declared: Option<&Rc<str>>, a: Affinity) -> Rc<str> {
+    if let Some(d) = declared.filter(|d| Affinity::of_type(d) == a) {
+        return d.clone();
+    }
+    match a {
+        Affinity::None => "",
+        Affinity::Blob => "BLOB",
+        Affinity::Text => "TEXT",
+        Affinity::Numeric | Affinity::Flexnum => "NUM",
+        Affinity::Integer => "INT",
+        Affinity::Real => "REAL",
+    }
+    .into()
+}
+
 fn view_stand_in(view: &Table, query: &FromQuery, columns: &Columns) -> Table {
     let sql: Option<&str> = view.sql.as_deref();
-    let list: Vec<(Rc<str>, iolite_value::Affinity)> =
-        query.select.columns.iter().enumerate().map(|(i, c)| (columns.name(i), c.affinity)).collect();
+    let columns = query.select.columns.iter().enumerate().map(|(i, c)| {
+        let decltype = match query.misfit.is_some() {
+            true => "".into(),
+            false => view_type(c.meta.decltype.as_ref(), c.affinity),
+        };
+        (columns.name(i), c.affinity, decltype)
+    });
+    let list: Vec<_> = columns.collect();
     iolite_catalog::stand_in(&view.name, sql, &list, view)
 }
 

@@ -43,7 +43,9 @@ impl Binder<'_> {
             return Err(Error::sql("DISTINCT is not supported for window functions").nowhere());
         }
         if c.filter.is_some() && own {
-            return Err(Error::sql("FILTER clause may only be used with aggregate window functions").at(at));
+            return Err(
+                Error::sql("FILTER clause may only be used with aggregate window functions").nowhere()
+            );
         }
         if !c.order_by.is_empty() {
             return Err(Error::sql(format!("ORDER BY may not be used with non-aggregate {name}()")).at(at));

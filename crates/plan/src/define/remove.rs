@@ -66,7 +66,7 @@ impl Compiler<'_> {
                 let own = t.name.to_ascii_lowercase();
                 let system = own.starts_with("sqlite_")
                     && !own.starts_with("sqlite_stat")
-                    && !self.env.writable_schema
+                    && !own.starts_with("sqlite_parameters")
                     && !self.env.own;
                 if system || self.env.is_protected(db, &t) {
                     return Err(Error::sql(format!("table {} may not be dropped", t.name)));

@@ -218,7 +218,10 @@ impl<'a> Parser<'a> {
         let raw = self.raw(t);
         match t.kind {
             T::Eof => Error::sql("incomplete input"),
-            T::Illegal => Error::sql(format!("unrecognized token: \"{raw}\"")).at(t.start),
+            T::Illegal => {
+                let e = Error::sql(format!("unrecognized token: \"{raw}\""));
+                if only_separators_wrong(raw) { e.nowhere() } else { e.at(t.start) }
+            }
             _ => Error::sql(format!("near \"{raw}\": syntax error")).at(t.start),
         }
     }
@@ -517,6 +520,13 @@ impl<'a> Parser<'a> {
         }
         Ok(Stmt::Pragma { name, value: Some(PragmaValue { text, call, number }) })
     }
+}
+
+/// Whether a token would be a number but for the places of its digit separators.
+fn only_separators_wrong(raw: &str) -> bool {
+    let number = raw.starts_with(|c: char| c.is_ascii_digit() || c == '.') && raw.contains('_');
+    let letters = ["x_", "X_", "e_", "E_"].iter().any(|w| raw.contains(w));
+    number && !letters && Lexer::new(plain_number(raw).as_bytes(), 0).token().kind != T::Illegal
 }
 
 /// A number without its digit separators.

@@ -79,7 +79,10 @@ impl Parser<'_> {
             return Err(Error::sql(format!("{clause} clause should come after {op} not before")));
         }
         let most = self.limits.get(Limit::CompoundSelect);
-        if most > 0 && select.compounds.len() >= most as usize {
+        let values = |c: &(_, SelectCore)| matches!(c.1, SelectCore::Values(_));
+        // Behind VALUES nobody counts.
+        if most > 0 && select.compounds.len() >= most as usize && !select.compounds.last().is_some_and(values)
+        {
             return Err(Error::sql("too many terms in compound SELECT"));
         }
         select.span = self.since(start);

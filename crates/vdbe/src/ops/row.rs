@@ -315,6 +315,11 @@ fn pseudo_column(vm: &mut Vm, i: &Insn) -> Result<()> {
 }
 
 pub(crate) fn data(vm: &mut Vm, i: &Insn) -> Result<()> {
+    if let Some(VCursor::Pseudo(p)) = &vm.f.cursors[i.p1 as usize] {
+        let v = vm.f.regs[p.reg].clone();
+        vm.put(i.p2, v);
+        return Ok(());
+    }
     vm.pay(i.p1)?;
     let t = vm.tree(i.p1)?;
     t.settle()?;
