@@ -417,6 +417,7 @@ fn short_difference(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Option<(usi
         let fb = b.get(at_b..at_b + SHORT_LEN[tb as usize] as usize)?;
         let o = match (ta, tb) {
             (13.., 13..) if ta & tb & 1 == 1 && info.enc == Encoding::Utf8 => field.coll.compare(fa, fb),
+            (13.., 13..) if ta & tb & 1 == 1 => both_stored(fa, fb, &field.coll, info.enc).ok()?,
             (1..=6 | 8 | 9, 1..=6 | 8 | 9) => {
                 record::read_int(ta as u64, fa)?.cmp(&record::read_int(tb as u64, fb)?)
             }
