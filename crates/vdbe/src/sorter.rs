@@ -297,8 +297,8 @@ fn refine(arena: &[u8], key: &KeyInfo, equal: &mut [Entry], field: usize) -> Res
     Ok(())
 }
 
-/// The image of a record's first field.
-fn prefix(key: &KeyInfo, rec: &[u8]) -> Result<u64> {
+/// The image of a record's first field: records are in the order of these, or of equal ones.
+pub(crate) fn prefix(key: &KeyInfo, rec: &[u8]) -> Result<u64> {
     Ok(image(key, rec, 0)?.0)
 }
 
