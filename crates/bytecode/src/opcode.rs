@@ -232,8 +232,8 @@ opcodes! {
     WindowRow "Adds the p3 registers from p2 on as a row to the list p1.";
     WindowRun jump "Rows of the list p1 come out next: all of them (p3 = 1), or those added so far; jumps to p2 if these are too few yet.";
     WindowNext jump "Fetches the next row of the list p1, the functions' values behind it, into the registers from p3 on; jumps to p2 if there is none, or none yet.";
-    QueueOpen "Opens cursor p1 on an empty queue of rows.";
-    QueueAdd "Puts the record in r[p2] at the end of queue p1, and takes it out of the register.";
+    QueueOpen "Opens cursor p1 on an empty queue of rows; with p4, one in the order of their first fields.";
+    QueueAdd "Puts the record in r[p2] at the end of queue p1, or where it belongs, and takes it out of the register.";
     QueueTake jump "r[p3] = the first record of queue p1, which leaves it; jumps to p2 if there is none.";
     SetOpen "Opens cursor p1 on an empty set of rows by the key description p4; without it, empties the set.";
     SetAdd jump "Adds the registers from p3 on as a row to set p1; jumps to p2 if it was there.";

@@ -6,6 +6,7 @@
 use crate::schema::{Schema, SchemaRow};
 use crate::stat::{DEFAULT_ROWS, IndexStat};
 use crate::table::*;
+use iolite_base::hash::FastSet;
 use iolite_base::{Error, Limit, Limits, Pgno, Result};
 use iolite_sql::ast::{self, ColumnConstraintKind, Expr, Name, SortOrder, TableConstraintKind};
 use iolite_sql::parse_next;
@@ -228,6 +229,7 @@ pub fn table_from_ast(c: &ast::CreateTable, sql: &str, root: Pgno) -> Result<Tab
         autoincrement: None,
         lookalikes: Vec::new(),
         sql,
+        names: FastSet::default(),
     };
     b.table.strict = *strict;
     for def in columns {
@@ -257,12 +259,37 @@ struct TableBuilder<'a> {
     /// Columns whose type reads like a standard one, but is none: more stands behind its quotes.
     lookalikes: Vec<usize>,
     sql: &'a str,
+    /// Hashes of the columns' names, where there are more than a few.
+    names: FastSet<u64>,
+}
+
+/// So many names are compared one by one.
+const FEW_NAMES: usize = 24;
+
+/// A number that names share which differ in case alone.
+fn name_hash(name: &str) -> u64 {
+    let step = |h: u64, b: u8| {
+        (h ^ u64::from(b.to_ascii_lowercase())).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    };
+    name.bytes().fold(0, step)
 }
 
 impl TableBuilder<'_> {
+    /// Whether a column before has this name.
+    fn is_taken(&mut self, name: &str) -> bool {
+        let before = &self.table.columns;
+        if before.len() < FEW_NAMES {
+            return self.table.column(name).is_some();
+        }
+        if self.names.is_empty() {
+            self.names.extend(before.iter().map(|c| name_hash(&c.name)));
+        }
+        !self.names.insert(name_hash(name)) && self.table.column(name).is_some()
+    }
+
     fn column(&mut self, def: &ast::ColumnDef) -> Result<()> {
         let name = &def.name.text;
-        if self.table.column(name).is_some() {
+        if self.is_taken(name) {
             return Err(Error::sql(format!("duplicate column name: {name}")).nowhere());
         }
         let written: &str = def.ty.as_ref().map_or("", |t| &t.text);

@@ -24,8 +24,7 @@ impl Codegen<'_> {
             let mut fields: Vec<KeyField> = r.order_by.iter().map(OrderTerm::key_field).collect();
             fields.push(KeyField::default());
             let key = Rc::new(KeyInfo { enc: self.encoding, fields, columns: keys + width });
-            let n = (keys + width) as i32;
-            self.b.emit4(Opcode::OpenEphemeral, queue, n, 0, P4::KeyInfo(key.clone()));
+            self.b.emit4(Opcode::QueueOpen, queue, 0, 0, P4::KeyInfo(key.clone()));
             Some(key)
         } else {
             self.b.emit(Opcode::QueueOpen, queue, 0, 0);
@@ -48,13 +47,7 @@ impl Codegen<'_> {
         let (row, current) = (self.b.reg(), self.b.cursor());
         self.b.emit(Opcode::OpenPseudo, current, row, (keys + width) as i32);
         let top = self.b.here();
-        if ordered {
-            self.b.jump(Opcode::Rewind, queue, end, 0);
-            self.b.emit(Opcode::RowData, queue, row, 0);
-            self.b.emit(Opcode::Delete, queue, 0, 0);
-        } else {
-            self.b.jump(Opcode::QueueTake, queue, end, row);
-        }
+        self.b.jump(Opcode::QueueTake, queue, end, row);
         self.b.emit(Opcode::NullRow, current, 1, 0);
         let first = match dest {
             Dest::Coroutine { first, .. } | Dest::Registers { first } => *first,
@@ -109,7 +102,7 @@ impl Codegen<'_> {
                     self.copy(first + c, base + keys as i32 + c);
                 }
                 self.b.emit(Opcode::MakeRecord, base, keys as i32 + n, record);
-                self.b.emit4(Opcode::IdxInsert, q.cursor, record, base, P4::Int(keys as i64));
+                self.b.emit(Opcode::QueueAdd, q.cursor, record, 0);
             }
         }
         self.b.free_temp(record);

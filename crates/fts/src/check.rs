@@ -34,7 +34,11 @@ impl Sum {
 /// The tokens of one row, where each counts once.
 #[derive(Default)]
 pub(crate) struct Document {
-    seen: HashSet<(Vec<u8>, u32, u32)>,
+    /// Those whose places are not told apart.
+    seen: HashSet<(Vec<u8>, u32)>,
+    /// Where places are: those of the present one.
+    here: Vec<Vec<u8>>,
+    place: (u32, u32),
 }
 
 impl Document {
@@ -53,14 +57,26 @@ impl Document {
             Detail::Column => (column, 0),
             Detail::None => (0, 0),
         };
+        if self.place != (c, o) {
+            self.place = (c, o);
+            self.here.clear();
+        }
         let prefixes = config.prefixes.iter().enumerate();
         let prefixes =
             prefixes.filter_map(|(i, n)| prefix_len(token, *n).map(|len| (MAIN + 1 + i as u8, len)));
         for (index, len) in std::iter::once((MAIN, token.len())).chain(prefixes) {
-            let mut key = vec![index];
+            let mut key = Vec::with_capacity(1 + len);
+            key.push(index);
             key.extend_from_slice(&token[..len]);
-            if self.seen.insert((key.clone(), c, o)) {
+            let new = match config.detail {
+                Detail::Full => !self.here.contains(&key),
+                _ => self.seen.insert((key.clone(), c)),
+            };
+            if new {
                 sum.add(&key, rowid, c as i32, o as i32);
+            }
+            if config.detail == Detail::Full {
+                self.here.push(key);
             }
         }
     }

@@ -12,6 +12,7 @@ use iolite_sql::ast;
 pub use iolite_sql::ast::{CompoundOp, Conflict, FrameExclude, FrameUnit, RaiseKind};
 use iolite_value::compare::KeyField;
 use iolite_value::{Affinity, Collation, KeyInfo, Value};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// A table occurrence's number within a statement.
@@ -625,6 +626,8 @@ pub struct FromQuery {
     pub materialize: Option<bool>,
     /// Uses of the same common table expression share this number.
     pub cte: Option<u32>,
+    /// How many there are in the statement, once it is bound.
+    pub uses: Option<Rc<Cell<u32>>>,
     /// Tables of enclosing queries that it refers to.
     pub outer: Vec<TableId>,
     /// What it is called, for people.
@@ -662,6 +665,11 @@ impl std::fmt::Display for Label {
 }
 
 impl FromQuery {
+    /// Whether its rows are those of other places of the statement, too.
+    pub fn is_shared(&self) -> bool {
+        self.outer.is_empty() && self.uses.as_ref().is_some_and(|n| n.get() > 1)
+    }
+
     /// A query without recursion that may be materialized or not.
     pub fn plain(select: Select) -> FromQuery {
         FromQuery {
@@ -669,6 +677,7 @@ impl FromQuery {
             recursive: None,
             materialize: None,
             cte: None,
+            uses: None,
             outer: Vec::new(),
             label: Label::default(),
             misfit: None,

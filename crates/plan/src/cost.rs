@@ -70,6 +70,9 @@ fn width(c: &Column) -> u32 {
 /// Each one-sided bound leaves a quarter of the rows.
 pub const RANGE: f64 = 0.25;
 
+/// A range that ends on both sides leaves so much of what each of its ends would.
+pub const CLOSED_RANGE: f64 = 0.25;
+
 /// A full scan is dearer than its steps say: it throws other pages out of the cache.
 pub const SCAN_PENALTY: f64 = 1.0;
 

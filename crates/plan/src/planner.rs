@@ -556,7 +556,7 @@ impl<'a> Planner<'a> {
         let mut out = Few::with_capacity(core.sources.len());
         for i in 0..core.sources.len() {
             let shared = match &core.sources[i].kind {
-                SourceKind::Subquery(q) => shared_cte(core, q.cte),
+                SourceKind::Subquery(q) => shared_cte(core, q),
                 _ => false,
             };
             let s = &mut core.sources[i];
@@ -666,6 +666,7 @@ impl<'a> Planner<'a> {
     ) -> Result<()> {
         for (i, q) in queries.iter_mut().enumerate() {
             let (Some(q), source) = (q, &core.sources[i]) else { continue };
+            let SourceKind::Subquery(bound) = &source.kind else { continue };
             q.forward = match changing {
                 true => !q.select.order_by.is_empty() && q.select.limit.is_none(),
                 false => interleaved(core, i),
@@ -674,7 +675,7 @@ impl<'a> Planner<'a> {
                 && !is_materialized(source)
                 && !source.join.left
                 && !source.join.right
-                && !shared_cte(core, q.cte);
+                && !shared_cte(core, bound);
         }
         let positions = |is: fn(&JoinKind) -> bool| -> Mask {
             core.sources.iter().enumerate().fold(0, |m, (i, s)| m | u64::from(is(&s.join)) << i)
@@ -903,10 +904,10 @@ fn is_materialized(s: &Source) -> bool {
     matches!(&s.kind, SourceKind::Subquery(q) if q.materialize == Some(true))
 }
 
-/// Whether another source uses the same common table expression.
-fn shared_cte(core: &Core, cte: Option<u32>) -> bool {
-    let same = |s: &&Source| matches!(&s.kind, SourceKind::Subquery(q) if q.cte == cte);
-    cte.is_some() && core.sources.iter().filter(same).count() > 1
+/// Whether the same common table expression is used elsewhere: in the statement, or by another source if it depends on the row.
+fn shared_cte(core: &Core, q: &FromQuery) -> bool {
+    let same = |s: &&Source| matches!(&s.kind, SourceKind::Subquery(x) if x.cte == q.cte);
+    q.is_shared() || q.cte.is_some() && core.sources.iter().filter(same).count() > 1
 }
 
 /// Whether the arm is not grouped and its only aggregate is `min(e)` or `max(e)`.
@@ -920,7 +921,7 @@ fn is_extreme(core: &Core) -> bool {
 /// joins before it.
 fn interleaved(core: &Core, at: usize) -> bool {
     let SourceKind::Subquery(q) = &core.sources[at].kind else { return false };
-    let stored = q.materialize.unwrap_or_else(|| shared_cte(core, q.cte));
+    let stored = q.materialize.unwrap_or_else(|| shared_cte(core, q));
     let outer = |s: &Source| s.join.left || s.join.right || s.join.cross;
     !stored
         && !core.sources.iter().any(|s| s.join.right)

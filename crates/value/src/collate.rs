@@ -1,7 +1,7 @@
 //! Collating sequences: the three built-in ones and those of users.
 
 use crate::utf16;
-use iolite_base::Encoding;
+use iolite_base::{Encoding, Result};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -153,6 +153,36 @@ impl Collation {
         }
     }
 
+    /// How a stored text begins: the bytes of two texts are in the order of these, or equal. Whether they are all that there is to it.
+    pub fn start(&self, stored: &[u8], enc: Encoding) -> Result<([u8; 8], bool)> {
+        let mut start = [0; 8];
+        let decoded;
+        let (text, cut) = match self {
+            Collation::Custom(..) => return Ok((start, false)),
+            Collation::Binary16(e) if *e == enc => {
+                return Ok(utf16::start(stored, enc));
+            }
+            _ if enc == Encoding::Utf8 => (stored, false),
+            // Eight characters at the most, and what may be half of one.
+            _ => {
+                let end =
+                    if matches!(self, Collation::Rtrim) { utf16::trimmed(stored, enc) } else { stored.len() };
+                decoded = utf16::decode(&stored[..end.min(18)], enc)?;
+                (&decoded[..], end > 18)
+            }
+        };
+        let text = if matches!(self, Collation::Rtrim) && !cut { trim(text) } else { text };
+        let n = text.len().min(8);
+        start[..n].copy_from_slice(&text[..n]);
+        if matches!(self, Collation::Nocase) {
+            start.make_ascii_lowercase();
+            let end = start.iter().position(|b| *b == 0).unwrap_or(8);
+            start[end..].fill(0);
+        }
+        // Zeros might be those of a shorter one.
+        Ok((start, !cut && text.len() < 8 && !text.contains(&0)))
+    }
+
     /// Bytes that two texts share exactly if they compare equal; of a user's own sequence nothing is known.
     pub fn fold<'t>(&self, text: &'t [u8]) -> Option<Cow<'t, [u8]>> {
         match self {
@@ -235,6 +265,64 @@ mod tests {
                 }
             }
             assert_eq!(Collation::Nocase.compare(&a, &b), slowly(&a, &b), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn starts_are_in_the_order_of_the_texts() {
+        let ends = [
+            "",
+            " ",
+            "  ",
+            "a",
+            "A",
+            "ab",
+            "aB ",
+            "abcdefg",
+            "ABCDEFg ",
+            "abcdefgh",
+            "abcdefghi",
+            "abcdefg\0",
+            "a\0b",
+            "a\0c",
+            "\0",
+            "z",
+            "[",
+            "é",
+            "É",
+            "éa",
+            "aé",
+            "漢字",
+            "a漢字のテスト",
+            "abcdefg漢",
+            "abcdef\u{1f600}",
+            "abcdefg\u{1f600}",
+            "abcdefgh\u{1f600}",
+            "\u{ffee}",
+            "        ",
+            "                    x",
+            "a                    ",
+            "a                    x",
+        ];
+        for enc in [Encoding::Utf8, Encoding::Utf16le, Encoding::Utf16be] {
+            let binary = Collation::builtin("BINARY", enc).unwrap();
+            for coll in [binary, Collation::Nocase, Collation::Rtrim] {
+                let stored = |t: &str| match enc {
+                    Encoding::Utf8 => t.as_bytes().to_vec(),
+                    _ => utf16::encode(t.as_bytes(), enc),
+                };
+                for (a, b) in ends.iter().flat_map(|a| ends.iter().map(move |b| (a, b))) {
+                    let want = coll.compare(a.as_bytes(), b.as_bytes());
+                    let (x, all_x) = coll.start(&stored(a), enc).unwrap();
+                    let (y, all_y) = coll.start(&stored(b), enc).unwrap();
+                    let told = x.cmp(&y);
+                    assert!(
+                        told == want || told.is_eq() && !(all_x && all_y),
+                        "{a:?} {b:?} {enc:?} {}",
+                        coll.name()
+                    );
+                }
+            }
         }
     }
 }

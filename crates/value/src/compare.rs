@@ -70,6 +70,12 @@ fn real_real(x: f64, y: f64) -> Ordering {
     x.partial_cmp(&y).unwrap_or(Equal)
 }
 
+/// The real at the start of a record's body, unless it stands for NULL.
+#[inline]
+fn real_in(body: &[u8]) -> Option<f64> {
+    body.first_chunk().map(|b| f64::from_be_bytes(*b)).filter(|r| !r.is_nan())
+}
+
 /// Compares an integer with a real exactly.
 pub fn int_real(i: i64, r: f64) -> Ordering {
     if r.is_nan() {
@@ -150,6 +156,7 @@ pub struct Probe<'a> {
 /// The common shapes of a first field.
 enum First<'a> {
     Int(i64),
+    Real(f64),
     Text(&'a [u8], &'a Collation),
     Blob(&'a [u8]),
     Null,
@@ -163,6 +170,7 @@ impl<'a> Probe<'a> {
     pub fn new(key: &'a [Value], info: &'a KeyInfo, tie: Ordering) -> Probe<'a> {
         let first = match (key.first(), info.fields.first()) {
             (Some(Value::Int(k)), Some(_)) => First::Int(*k),
+            (Some(Value::Real(k)), Some(_)) => First::Real(*k),
             (Some(Value::Text(k, _)), Some(f)) if info.enc == Encoding::Utf8 => First::Text(k, &f.coll),
             (Some(Value::Blob(k, _)), Some(_)) => First::Blob(k),
             (Some(Value::Null), Some(_)) => First::Null,
@@ -221,6 +229,11 @@ impl<'a> Probe<'a> {
             let o = match self.first {
                 First::Int(k) if matches!(t, 1..=6 | 8 | 9) => {
                     record::read_int(t as u64, body).map(|v| v.cmp(&k))
+                }
+                First::Int(k) if t == 7 => real_in(body).map(|r| int_real(k, r).reverse()),
+                First::Real(k) if t == 7 => real_in(body).map(|r| real_real(r, k)),
+                First::Real(k) if matches!(t, 1..=6 | 8 | 9) => {
+                    record::read_int(t as u64, body).map(|v| int_real(v, k))
                 }
                 First::Text(k, coll) if t >= 13 && t & 1 == 1 => {
                     body.get(..(t as usize - 13) / 2).map(|b| coll.compare(b, k))
@@ -419,9 +432,13 @@ fn short_difference(a: &[u8], b: &[u8], n: usize, info: &KeyInfo) -> Option<(usi
         let fb = b.get(at_b..at_b + SHORT_LEN[tb as usize] as usize)?;
         let o = match (ta, tb) {
             (13.., 13..) if ta & tb & 1 == 1 && info.enc == Encoding::Utf8 => field.coll.compare(fa, fb),
+            (13.., 13..) if ta & tb & 1 == 1 => both_stored(fa, fb, &field.coll, info.enc).ok()?,
             (1..=6 | 8 | 9, 1..=6 | 8 | 9) => {
                 record::read_int(ta as u64, fa)?.cmp(&record::read_int(tb as u64, fb)?)
             }
+            (7, 7) => real_real(real_in(fa)?, real_in(fb)?),
+            (7, 1..=6 | 8 | 9) => int_real(record::read_int(tb as u64, fb)?, real_in(fa)?).reverse(),
+            (1..=6 | 8 | 9, 7) => int_real(record::read_int(ta as u64, fa)?, real_in(fb)?),
             (12.., 12..) if (ta | tb) & 1 == 0 => fa.cmp(fb),
             (0, 0) => Equal,
             _ => return None,
@@ -484,7 +501,7 @@ mod tests {
             let values: Vec<Value> = (0..draw(5))
                 .map(|_| match draw(8) {
                     0 => Value::Null,
-                    1 => Value::Real(draw(3) as f64 + 0.5),
+                    1 => Value::Real(draw(6) as f64 / 2.0),
                     2 => Value::blob(texts[draw(6) as usize].as_bytes()).unwrap(),
                     3 | 4 => Value::Int([0, 1, 2, -1, 300, 1 << 40][draw(6) as usize]),
                     _ => Value::text(texts[draw(6) as usize]).unwrap(),
@@ -496,6 +513,9 @@ mod tests {
         };
         for _ in 0..20_000 {
             let (a, b) = (record(), record());
+            let key: Vec<Value> = record::decode(&b, Encoding::Utf8).unwrap().into_iter().take(3).collect();
+            let probe = Probe::new(&key, &info, Less);
+            assert_eq!(probe.compare(&a).unwrap(), probe.long(&a).unwrap(), "{a:?} {key:?}");
             for n in 0..=3 {
                 let any = any_difference(&a, &b, n, &info).unwrap();
                 assert_eq!(first_difference(&a, &b, n, &info).unwrap(), any, "{a:?} {b:?}");

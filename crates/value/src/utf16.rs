@@ -7,36 +7,56 @@ use std::cmp::Ordering;
 /// UTF-16 bytes to UTF-8. An unpaired surrogate gets the three bytes that its number would have, so that [`encode`] gives the
 /// same back; an odd last byte is dropped.
 pub fn decode(b: &[u8], enc: Encoding) -> Result<Bytes> {
+    let b = whole_units(b);
+    if b.len() <= 2 * SHORT {
+        let mut out = [0; 3 * SHORT];
+        let n = narrow(b, enc, &mut out);
+        return Bytes::copy_of(&out[..n]);
+    }
     let mut out = Vec::new();
     let mut rest = b;
     iolite_base::alloc::reserve(&mut out, b.len() / 2)?;
     let mut chunks = b.chunks_exact(2 * STRETCH);
-    while let Some(narrow) = chunks.next().and_then(|c| of_ascii::<STRETCH>(c, enc)) {
-        out.extend_from_slice(&narrow);
+    while let Some(ascii) = chunks.next().and_then(|c| of_ascii::<STRETCH>(c, enc)) {
+        out.extend_from_slice(&ascii);
         rest = &rest[2 * STRETCH..];
     }
-    iolite_base::alloc::reserve(&mut out, rest.len() / 2 * 3)?;
-    while let [x, y, ..] = *rest {
-        if let Some(eight) = rest.get(..16).and_then(|c| of_ascii::<8>(c, enc)) {
-            out.extend_from_slice(&eight);
-            rest = &rest[16..];
+    let (at, room) = (out.len(), rest.len() / 2 * 3);
+    iolite_base::alloc::reserve(&mut out, room)?;
+    out.resize(at + room, 0);
+    let n = narrow(rest, enc, &mut out[at..]);
+    Bytes::copy_of(&out[..at + n])
+}
+
+/// Units to UTF-8, three bytes each at the most; how many bytes they come to.
+fn narrow(b: &[u8], enc: Encoding, out: &mut [u8]) -> usize {
+    let (mut at, mut n) = (0, 0);
+    while let Some(&[x, y]) = b.get(at..at + 2) {
+        if let Some(four) = b[at..].first_chunk().and_then(|c| four_of_ascii(*c, enc)) {
+            out[n..n + 4].copy_from_slice(&four);
+            (at, n) = (at + 8, n + 4);
             continue;
         }
         let u = unit([x, y], enc);
-        rest = &rest[2..];
-        let low = match *rest {
-            [x, y, ..] if (0xd800..0xdc00).contains(&u) => Some(unit([x, y], enc)),
+        if u < 0x80 {
+            out[n] = u as u8;
+            (at, n) = (at + 2, n + 1);
+            continue;
+        }
+        at += 2;
+        let low = match b.get(at..at + 2) {
+            Some(&[x, y]) if (0xd800..0xdc00).contains(&u) => Some(unit([x, y], enc)),
             _ => None,
         };
-        match low.filter(|l| (0xdc00..0xe000).contains(l)) {
+        n += match low.filter(|l| (0xdc00..0xe000).contains(l)) {
             Some(l) => {
-                utf8::push(&mut out, 0x10000 + ((u as u32 & 0x3ff) << 10) + (l as u32 & 0x3ff));
-                rest = &rest[2..];
+                at += 2;
+                utf8::put(&mut out[n..], 0x10000 + ((u as u32 & 0x3ff) << 10) + (l as u32 & 0x3ff))
             }
-            None => utf8::push(&mut out, u as u32),
-        }
+            None => utf8::put(&mut out[n..], u as u32),
+        };
     }
-    Bytes::copy_of(&out)
+    n
 }
 
 /// A text without its byte-order mark, and the order of its bytes: the mark's, or else `enc`.
@@ -62,6 +82,11 @@ pub fn encode(b: &[u8], enc: Encoding) -> Vec<u8> {
     let mut out = Vec::with_capacity(2 * b.len());
     let mut rest = b;
     while !rest.is_empty() {
+        if let Some(eight) = rest.first_chunk().and_then(|c| eight_as_units(*c, enc)) {
+            out.extend_from_slice(&eight);
+            rest = &rest[8..];
+            continue;
+        }
         let ascii = rest.iter().position(|c| !c.is_ascii()).unwrap_or(rest.len());
         rest[..ascii].iter().for_each(|c| out.extend_from_slice(&bytes(*c as u16, enc)));
         rest = &rest[ascii..];
@@ -73,8 +98,34 @@ pub fn encode(b: &[u8], enc: Encoding) -> Vec<u8> {
     out
 }
 
+/// Texts of no more units are decoded where no memory has to be found.
+const SHORT: usize = 64;
+
 /// So many units are looked at together.
 const STRETCH: usize = 32;
+
+/// Four units, if all are of ASCII.
+#[inline(always)]
+fn four_of_ascii(b: [u8; 8], enc: Encoding) -> Option<[u8; 4]> {
+    let x = u64::from_le_bytes(b);
+    let x = if enc == Encoding::Utf16be { x.rotate_right(8) } else { x };
+    let x = (x & 0xff80_ff80_ff80_ff80 == 0).then_some(x)?;
+    let x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
+    Some(((x | x >> 16) as u32).to_le_bytes())
+}
+
+/// Eight bytes of ASCII as units, if all are.
+#[inline(always)]
+fn eight_as_units(b: [u8; 8], enc: Encoding) -> Option<[u8; 16]> {
+    let x = u64::from_le_bytes(b);
+    let spread = |x: u64| {
+        let x = (x | x << 16) & 0x0000_ffff_0000_ffff;
+        (x | x << 8) & 0x00ff_00ff_00ff_00ff
+    };
+    let x = (x & 0x8080_8080_8080_8080 == 0).then_some(x)?;
+    let both = u128::from(spread(x & 0xffff_ffff)) | u128::from(spread(x >> 32)) << 64;
+    Some(if enc == Encoding::Utf16be { both << 8 } else { both }.to_le_bytes())
+}
 
 /// Some units, if all are of ASCII.
 #[inline]
@@ -112,6 +163,31 @@ pub fn compare_stored(stored: &[u8], key: &[u8], enc: Encoding, fold: bool) -> O
 /// A stored text without an odd last byte.
 pub fn whole_units(stored: &[u8]) -> &[u8] {
     &stored[..stored.len() & !1]
+}
+
+/// How a stored text begins, where they are compared byte by byte, and whether that is all there is to it: a byte for each of eight units, as long as
+/// these say it all. What follows one of more than eight bits is greater than all that may follow a smaller one.
+pub fn start(stored: &[u8], enc: Encoding) -> ([u8; 8], bool) {
+    let mut start = [0; 8];
+    let mut whole = stored.len() < 16;
+    for (n, u) in stored.chunks_exact(2).take(8).enumerate() {
+        let u = unit([u[0], u[1]], enc);
+        whole &= u != 0;
+        if u > 0xff {
+            let from = if enc == Encoding::Utf16be { n } else { n + 1 };
+            start[n] = u as u8;
+            start[from..].fill(0xff);
+            return (start, false);
+        }
+        start[n] = u as u8;
+    }
+    (start, whole)
+}
+
+/// The length of a stored text without the spaces at its end.
+pub fn trimmed(stored: &[u8], enc: Encoding) -> usize {
+    let units = whole_units(stored).chunks_exact(2);
+    2 * units.rev().skip_while(|u| unit([u[0], u[1]], enc) == b' ' as u16).count()
 }
 
 /// What two stored texts have behind the units that they share at their start. All of them, if a NUL is among these: NOCASE looks no further.

@@ -123,23 +123,41 @@ pub fn nth(text: &[u8], n: usize) -> usize {
     i
 }
 
+/// Puts the code point `c`, up to 21 bits, surrogates included, at the start of `out`; how many bytes it takes.
+#[inline]
+pub fn put(out: &mut [u8], c: u32) -> usize {
+    let last = 0x80 | (c & 0x3f) as u8;
+    let third = 0x80 | (c >> 6 & 0x3f) as u8;
+    match c {
+        0..=0x7f => {
+            out[0] = c as u8;
+            1
+        }
+        0x80..=0x7ff => {
+            out[..2].copy_from_slice(&[0xc0 | (c >> 6) as u8, last]);
+            2
+        }
+        0x800..=0xffff => {
+            out[..3].copy_from_slice(&[0xe0 | (c >> 12) as u8, third, last]);
+            3
+        }
+        _ => {
+            out[..4].copy_from_slice(&[
+                0xf0 | (c >> 18 & 0x07) as u8,
+                0x80 | (c >> 12 & 0x3f) as u8,
+                third,
+                last,
+            ]);
+            4
+        }
+    }
+}
+
 /// Appends the code point `c`, up to 21 bits, surrogates included.
 pub fn push(out: &mut Vec<u8>, c: u32) {
-    match c {
-        0..=0x7f => out.push(c as u8),
-        0x80..=0x7ff => out.extend_from_slice(&[0xc0 | (c >> 6) as u8, 0x80 | (c & 0x3f) as u8]),
-        0x800..=0xffff => out.extend_from_slice(&[
-            0xe0 | (c >> 12) as u8,
-            0x80 | (c >> 6 & 0x3f) as u8,
-            0x80 | (c & 0x3f) as u8,
-        ]),
-        _ => out.extend_from_slice(&[
-            0xf0 | (c >> 18 & 0x07) as u8,
-            0x80 | (c >> 12 & 0x3f) as u8,
-            0x80 | (c >> 6 & 0x3f) as u8,
-            0x80 | (c & 0x3f) as u8,
-        ]),
-    }
+    let mut bytes = [0; 4];
+    let n = put(&mut bytes, c);
+    out.extend_from_slice(&bytes[..n]);
 }
 
 #[cfg(test)]

@@ -111,6 +111,9 @@ const SHORT: [u8; 256] = {
     t
 };
 
+/// So many fields behind the one that is read are decoded with it.
+const AHEAD: usize = 15;
+
 impl RowCache {
     /// A blob of so many zeros.
     fn zeros(&mut self, size: usize) -> Result<Value> {
@@ -155,10 +158,12 @@ impl RowCache {
             self.long_header.clear();
             self.start(local, total)?;
         }
-        match local.get(..self.header_end as usize) {
-            Some(header) => self.decode_header(header, field, total),
-            None => Ok(Field::Far),
+        let Some(header) = local.get(..self.header_end as usize) else { return Ok(Field::Far) };
+        // Whoever reads one field after the other reads more of them. (What is wrong with those is said when they are read.)
+        if self.known == field && field > 0 && self.decode_header(header, field + AHEAD, total).is_ok() {
+            return Ok(if self.known > field { Field::Known } else { Field::Missing });
         }
+        self.decode_header(header, field, total)
     }
 
     #[inline(always)]

@@ -572,9 +572,13 @@ impl Vm {
                     self.set(i.p2, Value::Int(n as i64));
                 }
                 Opcode::Sequence => {
-                    let t = self.tree(i.p1)?;
-                    let n = t.sequence;
-                    t.sequence += 1;
+                    let n = match self.tree(i.p1) {
+                        Ok(t) => {
+                            t.sequence += 1;
+                            t.sequence - 1
+                        }
+                        Err(_) => ops::queue::number(self, i)?,
+                    };
                     self.set(i.p2, Value::Int(n));
                 }
                 Opcode::SorterSkip => {

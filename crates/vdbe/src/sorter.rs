@@ -11,7 +11,7 @@ use crate::least::{Entry, Least};
 use crate::radix;
 use crate::runs::{Reader, Runs};
 use iolite_base::{Code, Result, alloc};
-use iolite_value::{Collation, KeyInfo, Value, compare, record};
+use iolite_value::{KeyInfo, Value, compare, record};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -297,8 +297,8 @@ fn refine(arena: &[u8], key: &KeyInfo, equal: &mut [Entry], field: usize) -> Res
     Ok(())
 }
 
-/// The image of a record's first field.
-fn prefix(key: &KeyInfo, rec: &[u8]) -> Result<u64> {
+/// The image of a record's first field: records are in the order of these, or of equal ones.
+pub(crate) fn prefix(key: &KeyInfo, rec: &[u8]) -> Result<u64> {
     Ok(image(key, rec, 0)?.0)
 }
 
@@ -325,17 +325,16 @@ fn image(key: &KeyInfo, rec: &[u8], k: usize) -> Result<(u64, bool)> {
             let v = record::read_int(t, bytes).unwrap_or(0);
             (real(v as f64), (-EXACT..=EXACT).contains(&v))
         }
+        _ if t & 1 == 1 => {
+            let (start, whole) = field.coll.start(bytes, key.enc)?;
+            (2 << 62 | u64::from_be_bytes(start) >> 2, whole)
+        }
         _ => {
-            let class: u64 = if t & 1 == 1 { 2 } else { 3 };
-            if class == 2 && field.coll != Collation::Binary {
-                (2 << 62, false)
-            } else {
-                let mut b = [0u8; 8];
-                let n = bytes.len().min(8);
-                b[..n].copy_from_slice(&bytes[..n]);
-                // Seven bytes are there as a whole, unless they might be the zeros of a shorter one.
-                (class << 62 | u64::from_be_bytes(b) >> 2, bytes.len() < 8 && !bytes.contains(&0))
-            }
+            let mut start = [0; 8];
+            let n = bytes.len().min(8);
+            start[..n].copy_from_slice(&bytes[..n]);
+            // Seven bytes are there as a whole, unless they might be the zeros of a shorter one.
+            (3 << 62 | u64::from_be_bytes(start) >> 2, bytes.len() < 8 && !bytes.contains(&0))
         }
     };
     Ok((if field.desc { !p } else { p }, whole))

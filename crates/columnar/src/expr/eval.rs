@@ -143,12 +143,7 @@ impl<'a> Eval<'a> {
             Ex::Bare(i) => row.bare(*i)?,
             Ex::Param(_) | Ex::Mapped(_) => return Err(Code::Internal.into()),
             Ex::Nested(n) => row.nested(n.number)?,
-            Ex::InSet(u) => {
-                let set = u.set.as_ref().ok_or(Code::Internal)?;
-                let mut x = self.value(&u.lhs, row)?;
-                u.affinity.apply(&mut x)?;
-                boolean(set.has(&x).map(|t| t != u.not))
-            }
+            Ex::InSet(_) => boolean(self.truth(e, row)?),
             Ex::Neg(a) => arith::negate(&*self.operand(a, row)?),
             Ex::BitNot(a) => arith::bit_not(&*self.operand(a, row)?),
             Ex::Binary(op, a, b) => {
@@ -250,6 +245,10 @@ impl<'a> Eval<'a> {
             Ex::In { not, lhs, list, affinity, collation } => {
                 let x = self.operand(lhs, row)?;
                 self.in_list(&x, list, *affinity, collation, row)?.map(|t| t != *not)
+            }
+            Ex::InSet(u) => {
+                let set = u.set.as_ref().ok_or(Code::Internal)?;
+                set.has(Field::of(&*self.operand(&u.lhs, row)?))?.map(|t| t != u.not)
             }
             e => self.operand(e, row)?.truth(),
         })

@@ -23,7 +23,7 @@ use std::ops::Range;
 /// An integer column of at most so many different values has conditions computed for each of them.
 const FEW_VALUES: i64 = 1024;
 
-/// The sets of nested queries become bits for columns of at most this span.
+/// Sets become bits where these span no more than this.
 const MOST_MEMBERS: i64 = 1 << 28;
 
 /// A condition in its best form.
@@ -84,8 +84,8 @@ impl Pred {
                         return Ok(Pred::IntSet { col, base: lo, set });
                     }
                 }
-                if let Some(set) = int_members(ex, min, max)? {
-                    return Ok(Pred::IntSet { col, base: min, set });
+                if let Some((base, set)) = int_members(ex, min, max)? {
+                    return Ok(Pred::IntSet { col, base, set });
                 }
                 let few = max.checked_sub(min).is_some_and(|d| d < FEW_VALUES);
                 if min > max || !few || cols.nullable[col] && eval.holds(ex, &OneField(Field::Null))? {
@@ -527,23 +527,34 @@ fn int_list(ex: &Ex) -> Option<Vec<i64>> {
     }
 }
 
-/// The values of a column between bounds that are in the set of a nested query, or are not, less the least.
-fn int_members(ex: &Ex, min: i64, max: i64) -> Result<Option<Bits>> {
+/// The values of a column between bounds that are in the set behind IN, or are not, less the number before them.
+fn int_members(ex: &Ex, min: i64, max: i64) -> Result<Option<(i64, Bits)>> {
     let Ex::InSet(u) = ex else { return Ok(None) };
     let (Some(set), Ex::Slot(_)) = (&u.set, &u.lhs) else { return Ok(None) };
-    let span = max.checked_sub(min).filter(|s| min <= max && *s < MOST_MEMBERS);
-    let (Some(span), true) = (span, set.only_ints() && u.affinity != Affinity::Text) else { return Ok(None) };
+    if min > max || !set.only_ints() {
+        return Ok(None);
+    }
+    let within = || set.ints.iter().copied().filter(|v| (min..=max).contains(v));
+    // What is not listed lies anywhere between the bounds.
+    let (base, last) = match u.not {
+        true => (min, max),
+        false => within().fold((max, min), |(lo, hi), v| (lo.min(v), hi.max(v))),
+    };
+    if base > last {
+        return Ok(Some((base, Bits::new(1)?)));
+    }
+    let Some(span) = last.checked_sub(base).filter(|s| *s < MOST_MEMBERS) else { return Ok(None) };
     let mut bits = Bits::new(span as usize + 1)?;
     if u.not {
-        (min..=max).filter(|v| !set.ints.contains(v)).for_each(|v| {
-            bits.set((v - min) as usize);
+        (base..=last).filter(|v| !set.ints.contains(v)).for_each(|v| {
+            bits.set((v - base) as usize);
         });
     } else {
-        set.ints.iter().filter(|v| (min..=max).contains(*v)).for_each(|v| {
-            bits.set((v - min) as usize);
+        within().for_each(|v| {
+            bits.set((v - base) as usize);
         });
     }
-    Ok(Some(bits))
+    Ok(Some((base, bits)))
 }
 
 fn real_range(ex: &Ex, col: usize) -> Option<Pred> {

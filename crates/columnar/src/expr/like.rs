@@ -200,7 +200,7 @@ impl Like {
 /// `substr(column, 1, n) IN ('...', ...)`, or `=`: how a text begins.
 pub(crate) struct Starts {
     n: usize,
-    /// Each of them as long as the beginning, or the whole text.
+    /// Each of them as long as the beginning, or the whole text; in order.
     words: Vec<Vec<u8>>,
     not: bool,
 }
@@ -212,11 +212,14 @@ impl Starts {
             Ex::Const(Value::Text(t, _)) => Some(t.to_vec()),
             _ => None,
         };
-        let (lhs, words, not) = match ex {
+        let (lhs, mut words, not) = match ex {
             Ex::In { not, lhs, list, affinity, collation }
                 if collation.is_binary() && !affinity.is_numeric() =>
             {
                 (&**lhs, list.iter().map(text).collect::<Option<Vec<_>>>()?, *not)
+            }
+            Ex::InSet(u) if u.collation.is_binary() && !u.affinity.is_numeric() => {
+                (&u.lhs, u.set.as_ref()?.only_texts()?.map(Vec::from).collect(), u.not)
             }
             Ex::Compare(c)
                 if c.op == CmpOp::Eq && c.collation.is_binary() && !c.affinity.is_numeric() && !c.null_eq =>
@@ -232,6 +235,7 @@ impl Starts {
         }
         match &args[..] {
             [Ex::Slot(_), Ex::Const(Value::Int(1)), Ex::Const(Value::Int(n))] if (1..100).contains(n) => {
+                words.sort_unstable();
                 Some(Starts { n: *n as usize, words, not })
             }
             _ => None,
@@ -246,7 +250,7 @@ impl Starts {
     /// Whether the condition holds for such a text.
     pub fn holds(&self, text: &[u8]) -> bool {
         let start = &text[..text.len().min(self.n)];
-        self.words.iter().any(|w| w == start) != self.not
+        self.words.binary_search_by(|w| (**w).cmp(start)).is_ok() != self.not
     }
 }
 

@@ -27,6 +27,9 @@ pub(crate) mod vector;
 pub(crate) use eval::{Eval, Frame, NoRow, Row};
 use set::{NestedResult, ValueSet};
 
+/// Lists of no more values are gone through.
+const FEW_LISTED: usize = 8;
+
 /// An expression.
 #[derive(Clone)]
 pub(crate) enum Ex {
@@ -39,7 +42,7 @@ pub(crate) enum Ex {
     Mapped(Rc<Mapped>),
     /// What a nested query that depends on the row says; or, before parameters are put in, any nested query's value.
     Nested(Box<NestedUse>),
-    /// Whether a value is in the set that a nested query makes.
+    /// Whether a value is in the set that a nested query or a long list makes.
     InSet(Box<SetUse>),
     /// A key of the present group.
     Key(usize),
@@ -104,16 +107,25 @@ pub(crate) struct NestedUse {
     pub args: Vec<Ex>,
 }
 
-/// `lhs IN (SELECT ...)`.
+/// `lhs IN (SELECT ...)`, or a long list of constants.
 #[derive(Clone)]
 pub(crate) struct SetUse {
     pub not: bool,
     pub lhs: Ex,
-    pub number: usize,
+    pub from: SetFrom,
     /// What came out.
     pub set: Option<Rc<ValueSet>>,
     pub affinity: Affinity,
     pub collation: Collation,
+}
+
+/// Where a set comes from.
+#[derive(Clone, Copy, Hash)]
+pub(crate) enum SetFrom {
+    /// The nested query with this number.
+    Query(usize),
+    /// A list with this fingerprint.
+    List(u64),
 }
 
 /// A comparison.
@@ -141,16 +153,16 @@ impl Cmp {
     /// Gives constants the type that the affinity would give them at each row. A comparison of numbers alone converts none, and
     /// its outcome is the same: a column of that affinity has none.
     fn convert_constants(&mut self) -> Result<()> {
-        let to = match self.affinity {
-            Affinity::Text => Affinity::Text,
-            f if f.is_numeric() => Affinity::Numeric,
-            _ => return Ok(()),
-        };
         match (&mut self.lhs, &mut self.rhs) {
-            (Ex::Slot(_), Ex::Const(v)) | (Ex::Const(v), Ex::Slot(_)) => to.apply(v),
+            (Ex::Slot(_), Ex::Const(v)) | (Ex::Const(v), Ex::Slot(_)) => compared_as(self.affinity).apply(v),
             _ => Ok(()),
         }
     }
+}
+
+/// What a comparison under an affinity makes of an operand that has to be converted: texts become numbers, but no number another.
+fn compared_as(affinity: Affinity) -> Affinity {
+    if affinity.is_numeric() { Affinity::Numeric } else { affinity }
 }
 
 impl Ex {
@@ -257,7 +269,7 @@ impl Ex {
                     Ex::Const(v) => crate::store::chunk::Field::of(v).hash().hash(h),
                     Ex::Param(i) | Ex::Slot(i) | Ex::Key(i) | Ex::Agg(i) | Ex::Bare(i) => i.hash(h),
                     Ex::Nested(n) => n.number.hash(h),
-                    Ex::InSet(u) => (u.number, u.not).hash(h),
+                    Ex::InSet(u) => (u.from, u.not).hash(h),
                     Ex::Binary(op, ..) => (*op as u8).hash(h),
                     Ex::Compare(c) => (c.op as u8).hash(h),
                     Ex::Between(a, b) => (a.op as u8, b.op as u8).hash(h),
@@ -311,12 +323,14 @@ impl Ex {
                     return Ok(());
                 }
             }
-            Ex::InSet(u) => match results.get(u.number) {
-                Some(NestedResult::Rows(rows)) => {
+            Ex::InSet(u) => {
+                if let SetFrom::Query(number) = u.from {
+                    let Some(NestedResult::Rows(rows)) = results.get(number) else {
+                        return Err(Code::Internal.into());
+                    };
                     u.set = Some(Rc::new(ValueSet::new(rows, u.affinity, &u.collation)?));
                 }
-                _ => return Err(Code::Internal.into()),
-            },
+            }
             _ => {}
         }
         let mut failed = None;
@@ -334,11 +348,37 @@ impl Ex {
                 a.convert_constants()?;
                 b.convert_constants()?;
             }
+            Ex::In { list, affinity, .. } => {
+                for e in list {
+                    if let Ex::Const(v) = e {
+                        compared_as(*affinity).apply(v)?;
+                    }
+                }
+            }
             _ => {}
         }
         if !matches!(self, Ex::Const(_)) && !self.varies() {
             *self = Ex::Const(eval.value(self, &NoRow)?);
         }
+        if let Some(set) = self.listed_set()? {
+            *self = set;
+        }
         Ok(())
+    }
+
+    /// A long list behind IN as a set.
+    fn listed_set(&mut self) -> Result<Option<Ex>> {
+        let Ex::In { not, lhs, list, affinity, collation } = self else { return Ok(None) };
+        let constant = |e: &Ex| matches!(e, Ex::Const(_));
+        if list.len() <= FEW_LISTED || !list.iter().all(constant) {
+            return Ok(None);
+        }
+        let values = list.iter().filter_map(|e| if let Ex::Const(v) = e { Some(v) } else { None });
+        let affinity = compared_as(*affinity);
+        let set = ValueSet::new(values, affinity, collation)?;
+        let from = SetFrom::List(list.iter().fold(0, |h, e| e.fingerprint() ^ u64::rotate_left(h, 5)));
+        let lhs = std::mem::replace(&mut **lhs, Ex::CaseBase);
+        let (set, collation) = (Some(Rc::new(set)), collation.clone());
+        Ok(Some(Ex::InSet(Box::new(SetUse { not: *not, lhs, from, set, affinity, collation }))))
     }
 }

@@ -1,9 +1,11 @@
-//! Results of nested queries, and the sets that IN makes of it.
+//! Results of nested queries, and the sets that IN makes of them and of long lists.
 
+use crate::store::chunk::Field;
 use iolite_base::Result;
 use iolite_base::hash::FastSet;
+use iolite_value::compare::int_real;
 use iolite_value::{Affinity, Collation, Value};
-use std::collections::HashSet;
+use std::borrow::Cow;
 
 /// The result of a nested query, run before the query around it.
 pub(crate) enum NestedResult {
@@ -13,92 +15,117 @@ pub(crate) enum NestedResult {
     Rows(Vec<Value>),
 }
 
-/// The values of `IN (SELECT ...)`.
+/// The values behind IN, where there are more than a few.
 pub(crate) struct ValueSet {
     pub ints: FastSet<i64>,
-    others: HashSet<Vec<u8>>,
+    /// The bits of reals that are no integers.
+    reals: FastSet<u64>,
+    /// Folded.
+    texts: FastSet<Box<[u8]>>,
+    blobs: FastSet<Box<[u8]>>,
     null: bool,
+    affinity: Affinity,
     collation: Collation,
 }
 
-/// Bytes that values share exactly if they compare equal; integers stand for themselves.
-fn image(v: &Value, coll: &Collation) -> std::result::Result<i64, Vec<u8>> {
-    let tagged = |tag: u8, b: &[u8]| {
-        let mut out = vec![tag];
-        out.extend_from_slice(b);
-        out
-    };
-    match v {
-        Value::Int(i) => Ok(*i),
-        Value::Real(r) => {
-            let i = *r as i64;
-            match iolite_value::compare::int_real(i, *r).is_eq() {
-                true => Ok(i),
-                false => Err(tagged(1, &r.to_bits().to_le_bytes())),
-            }
-        }
-        Value::Text(t, _) => Err(match coll.fold(t) {
-            Some(f) => tagged(2, &f),
-            None => tagged(2, t),
-        }),
-        Value::Blob(b, ..) => Err(tagged(3, b)),
-        Value::Null => Err(Vec::new()),
-    }
+/// The integer that a real is.
+fn whole(r: f64) -> Option<i64> {
+    let i = r as i64;
+    int_real(i, r).is_eq().then_some(i)
 }
 
 impl ValueSet {
-    /// The set of some values.
-    pub fn new(rows: &[Value], affinity: Affinity, coll: &Collation) -> Result<ValueSet> {
+    /// The set of some values, which an affinity converts, as it does what is looked for.
+    pub fn new<'v>(
+        values: impl IntoIterator<Item = &'v Value>,
+        affinity: Affinity,
+        coll: &Collation,
+    ) -> Result<ValueSet> {
         let mut set = ValueSet {
             ints: FastSet::default(),
-            others: HashSet::new(),
+            reals: FastSet::default(),
+            texts: FastSet::default(),
+            blobs: FastSet::default(),
             null: false,
+            affinity,
             collation: coll.clone(),
         };
-        for v in rows {
-            let mut v = v.clone();
-            affinity.apply(&mut v)?;
-            match image(&v, coll) {
-                _ if v.is_null() => set.null = true,
-                Ok(i) => {
-                    set.ints.insert(i);
-                }
-                Err(b) => {
-                    set.others.insert(b);
-                }
+        for v in values {
+            let mut v = Cow::Borrowed(v);
+            if set.converts(Field::of(&v)) {
+                set.affinity.apply(v.to_mut())?;
+            }
+            match Field::of(&v) {
+                Field::Null => set.null = true,
+                Field::Int(i) => _ = set.ints.insert(i),
+                Field::Real(r) => match whole(r) {
+                    Some(i) => _ = set.ints.insert(i),
+                    None => _ = set.reals.insert(r.to_bits()),
+                },
+                Field::Text(t) => _ = set.texts.insert(coll.fold(t).map_or_else(|| t.into(), Into::into)),
+                Field::Blob(b) => _ = set.blobs.insert(b.into()),
             }
         }
         Ok(set)
     }
 
+    /// Whether a value has to be converted before it is looked for.
+    fn converts(&self, f: Field<'_>) -> bool {
+        match self.affinity {
+            Affinity::Text => matches!(f, Field::Int(_) | Field::Real(_)),
+            Affinity::Real => matches!(f, Field::Int(_) | Field::Text(_)),
+            a => a.is_numeric() && matches!(f, Field::Text(_)),
+        }
+    }
+
     /// Whether nothing is in it, NULL included.
     pub fn is_empty(&self) -> bool {
-        self.ints.is_empty() && self.others.is_empty() && !self.null
+        !self.null
+            && self.ints.is_empty()
+            && self.reals.is_empty()
+            && self.texts.is_empty()
+            && self.blobs.is_empty()
     }
 
-    /// Whether all in it are integers, so that it can be tested by them.
+    /// Whether all in it are integers, so that integers can be tested by them.
     pub fn only_ints(&self) -> bool {
-        self.others.is_empty() && !self.null && !self.ints.is_empty()
+        let others = !self.reals.is_empty() || !self.texts.is_empty() || !self.blobs.is_empty();
+        !others && !self.null && !self.ints.is_empty() && self.affinity != Affinity::Text
     }
 
-    /// Whether a value, converted before, is in it; `None` is NULL.
-    pub fn has(&self, v: &Value) -> Option<bool> {
+    /// What is in it, if that is texts alone.
+    pub fn only_texts(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let others = !self.ints.is_empty() || !self.reals.is_empty() || !self.blobs.is_empty();
+        (!others && !self.null).then(|| self.texts.iter().map(|t| &**t))
+    }
+
+    /// Whether a value is in it; `None` is NULL.
+    pub fn has(&self, f: Field<'_>) -> Result<Option<bool>> {
+        if self.converts(f) {
+            let mut v = f.value()?;
+            self.affinity.apply(&mut v)?;
+            return Ok(self.has_converted(Field::of(&v)));
+        }
+        Ok(self.has_converted(f))
+    }
+
+    fn has_converted(&self, f: Field<'_>) -> Option<bool> {
         if self.is_empty() {
             return Some(false);
         }
-        if v.is_null() {
-            return None;
-        }
-        let found = match image(v, &self.collation) {
-            Ok(i) => self.ints.contains(&i),
-            Err(b) => self.others.contains(&b),
+        let found = match f {
+            Field::Null => return None,
+            Field::Int(i) => self.ints.contains(&i),
+            Field::Real(r) => match whole(r) {
+                Some(i) => self.ints.contains(&i),
+                None => self.reals.contains(&r.to_bits()),
+            },
+            Field::Text(t) => match self.collation.fold(t) {
+                Some(folded) => self.texts.contains(&*folded),
+                None => self.texts.contains(t),
+            },
+            Field::Blob(b) => self.blobs.contains(b),
         };
-        if found {
-            Some(true)
-        } else if self.null {
-            None
-        } else {
-            Some(false)
-        }
+        if found { Some(true) } else { (!self.null).then_some(false) }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::expr::like::{Like, Starts};
 use crate::expr::scope::OneField;
+use crate::expr::set::ValueSet;
 use crate::expr::{Cmp, Eval, Ex};
 use crate::store::chunk::Field;
 use iolite_base::Result;
@@ -13,6 +14,7 @@ use iolite_value::arith;
 use iolite_value::compare::int_real;
 use iolite_value::{Affinity, Collation, Value, utf8};
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 /// A condition. See the module's head.
 pub(crate) struct Test {
@@ -30,6 +32,11 @@ enum Form {
     In {
         list: Vec<Constant>,
         null: bool,
+        not: bool,
+    },
+    /// In a set, or not.
+    Set {
+        set: Rc<ValueSet>,
         not: bool,
     },
     /// NULL, or not.
@@ -100,6 +107,9 @@ impl Test {
             Ex::In { not, lhs, list, affinity, collation } => {
                 listed(*not, lhs, list, *affinity, collation).unwrap_or(Form::Any)
             }
+            Ex::InSet(u) if let (Ex::Slot(_), Some(set)) = (&u.lhs, &u.set) => {
+                Form::Set { set: set.clone(), not: u.not }
+            }
             Ex::IsNull(e, not) if matches!(**e, Ex::Slot(_)) => Form::Null { not: *not },
             Ex::Not(a) => Form::Not(part(a)),
             Ex::And(a, b) => Form::And(part(a), part(b)),
@@ -153,6 +163,7 @@ impl Test {
                 Some(o) => Some(op.holds(o)),
                 None => eval.truth(&self.ex, &OneField(f))?,
             },
+            (Form::Set { set, not }, f) => set.has(f)?.map(|t| t != *not),
             (Form::In { list, null, not }, f) => {
                 let mut found = if *null { None } else { Some(false) };
                 for c in list {

@@ -119,8 +119,9 @@ fn estimate(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<(Estimate, 
                 e.look += own.look;
                 let loops = own.scan + own.rest;
                 match walk_to_limit(from, arm, rt, params)? {
-                    Some(walk) => {
+                    Some((walk, share)) => {
                         e.scan += walk.min(loops);
+                        e.look += sorting(arm, rt, share)?;
                         e.decode += decoding_late(arm, rt)?;
                     }
                     None => e.scan += loops,
@@ -610,11 +611,20 @@ fn sorts_all(arm: &Query) -> bool {
 }
 
 /// Nanoseconds of walking in rows until a query in FROM has as many as its LIMIT wants, where an arm gives rows of a table as they
-/// come.
-fn walk_to_limit(from: &InFrom, arm: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64>> {
+/// come; and the share of the table's rows that pass.
+fn walk_to_limit(
+    from: &InFrom,
+    arm: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+) -> Result<Option<(f64, f64)>> {
     let (Some(last), [spec]) = (from.last(params), &arm.tables[..]) else { return Ok(None) };
     let as_they_come = arm.grouping == Grouping::None && arm.distinct.is_none() && arm.order.is_empty();
-    if !as_they_come || !arm.in_order || !arm.loops.scans || spec.query.is_some() {
+    let each = match arm.loops.jumps {
+        true => SEEK,
+        false => WALKED,
+    };
+    if !as_they_come || !arm.loops.scans && !arm.loops.jumps || spec.query.is_some() {
         return Ok(None);
     }
     let mut share = 1.0;
@@ -624,7 +634,17 @@ fn walk_to_limit(from: &InFrom, arm: &Query, rt: &dyn Runtime, params: &[Value])
         let Some(passing) = sample_rows(arm, &arm.conds, rt, params)? else { return Ok(None) };
         share = (passing / rows).clamp(1e-6, 1.0);
     }
-    Ok(Some(last * WALKED / share))
+    Ok(Some((last * each / share, share)))
+}
+
+/// Nanoseconds of sorting this share of the rows of an arm over one table, where they come out in another order than the table's.
+fn sorting(arm: &Query, rt: &dyn Runtime, share: f64) -> Result<f64> {
+    if arm.in_order {
+        return Ok(0.0);
+    }
+    let spec = &arm.tables[0];
+    let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+    Ok(share * rows_known(&state).max(state.leaves() as f64) * SORTED)
 }
 
 /// Nanoseconds for decoding the columns that only the result of an arm over one table reads.
@@ -637,12 +657,12 @@ fn decoding_late(arm: &Query, rt: &dyn Runtime) -> Result<f64> {
     decoding(arm, 0, &late, (&store, &bt, &state))
 }
 
-/// Whether loops that stop at a query's LIMIT are done before columns have been looked at: the first of its arms gives
-/// all rows of a table, or rows as they come.
+/// Whether loops that stop at a query's LIMIT are done before columns have been looked at: the first of its arms gives rows of a
+/// table as they come.
 fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
     let (arm, Some(last)) = (&from.arms[0], from.last(params)) else { return Ok(false) };
     let [spec] = &arm.tables[..] else { return Ok(false) };
-    if let Some(walk) = walk_to_limit(from, arm, rt, params)? {
+    if let Some((walk, share)) = walk_to_limit(from, arm, rt, params)? {
         let bt = rt.btree(spec.db)?;
         let state = rt.store(spec.db)?.table(&bt, spec.table.root.get())?;
         let keys: Vec<ColKey> = arm.slots.iter().map(|s| s.key()).collect();
@@ -652,14 +672,10 @@ fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool
         }
         let (e, _) = estimate(arm, rt, params)?;
         let made = last * arm.slots.len() as f64 * MADE;
-        return Ok(walk < e.decode + decoding_late(arm, rt)? + e.look.min(made) + made + BEGUN);
+        let sought = if arm.in_order { e.look.min(made) } else { e.look + sorting(arm, rt, share)? };
+        return Ok(walk < e.decode + decoding_late(arm, rt)? + sought + made + BEGUN);
     }
-    if !sorts_all(arm) {
-        return Ok(false);
-    }
-    let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
-    let rows = rows_known(&state).max(state.leaves() as f64);
-    Ok(last * WALKED < rows * SORTED)
+    Ok(false)
 }
 
 /// Whether loops are likely to have found the few different rows that are wanted before columns have been looked at: they need not be

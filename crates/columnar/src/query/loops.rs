@@ -24,6 +24,8 @@ const GROUPED: f64 = 300.0;
 pub(crate) struct Loops {
     /// They begin with all rows of their first table.
     pub scans: bool,
+    /// They are one, which goes through an index and seeks each row of the table by it.
+    pub jumps: bool,
     /// All else, in nanoseconds.
     pub rest: f64,
     /// How often the innermost one goes round.
@@ -72,6 +74,8 @@ impl Loops {
         }
         let ranges = matches!(c.levels.first(), Some(l) if matches!(l.access, Access::RowidRange { .. }));
         let walks = ranges && c.levels.len() == 1;
+        let jumps =
+            matches!(&c.levels[..], [l] if matches!(l.access, Access::IndexScan { covering: false, .. }));
         let seeks = matches!(c.levels.first(), Some(l) if matches!(l.access, Access::Index(_)));
         let streams =
             c.grouping == Grouping::Ordered || matches!(c.distinct, Distinct::Unique | Distinct::Adjacent);
@@ -80,7 +84,7 @@ impl Loops {
         let width = c.levels.first().map_or(1.0, width);
         let each = c.levels.first().map_or(SEEK, found);
         let (passes, streams) = (c.passes.is_some(), streams || windows);
-        Loops { scans, rest, rounds, first, ranges, walks, seeks, each, passes, streams, width }
+        Loops { scans, jumps, rest, rounds, first, ranges, walks, seeks, each, passes, streams, width }
     }
 }
 

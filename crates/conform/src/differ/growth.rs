@@ -67,6 +67,23 @@ pub fn scripts(n: usize) -> Vec<Script> {
         ("arms of OR on an index", filled(n, "CREATE INDEX tb ON t(b);"),
             format!("SELECT count(*) FROM t WHERE {}", list(terms, " OR ", |i| format!("b = {}", 3 * i)))),
         ("values of IN", filled(n, ""), format!("SELECT count(*) FROM t WHERE b IN ({})", list(4 * n, ",", |i| (i * 2).to_string()))),
+        ("values of IN as results, and of NOT IN", filled(n, ""), {
+            let (reals, texts) = (list(n, ",", |i| format!("{i}.5")), list(n, ",", |i| format!("'text {i}'")));
+            each(3, |k| format!("SELECT sum(b IN ({reals}, {k})), sum(c IN ({texts})) FROM t WHERE a NOT IN ({reals}, {k}) AND c NOT IN ({texts}, '{k}');"))
+        }),
+        ("short ranges in another order", filled(n, "CREATE INDEX tb ON t(b);"),
+            "SELECT sum((SELECT count(DISTINCT u.b) FROM t u WHERE u.a BETWEEN t.a AND t.a + 5)) FROM t".into()),
+        ("the first rows of a query in FROM", filled(10 * n, "CREATE INDEX tb ON t(b);"),
+            each(n / 10, |i| format!("SELECT max(c) FROM (SELECT * FROM t ORDER BY b LIMIT 10 OFFSET {i});"))),
+        ("a table expression in several places", filled(n, ""), "WITH x AS (SELECT b % 10 AS g, count(*) AS m FROM t GROUP BY 1) \
+            SELECT sum((SELECT m FROM x WHERE g = t.b % 10)), sum(a > (SELECT avg(m) FROM x)) FROM t".into()),
+        ("a tree in order", format!("{}INSERT INTO t SELECT i, i / 2, i FROM s; CREATE INDEX tb ON t(b);", table("") + &rows(10 * n)),
+            "WITH RECURSIVE x(a, l) AS (SELECT 1, 0 UNION ALL SELECT t.a, l + 1 FROM x JOIN t ON t.b = x.a ORDER BY 2 DESC, 1) \
+            SELECT sum(l), count(*) FROM x".into()),
+        ("texts of UTF-16", "PRAGMA encoding = 'UTF-16le'; ".to_string() + &filled(10 * n, ""), "CREATE INDEX tc ON t(c); CREATE INDEX tn ON t(c COLLATE \
+            NOCASE); SELECT count(*) FROM (SELECT c, b FROM t ORDER BY c DESC, b LIMIT -1 OFFSET 1); SELECT max(c), sum(c > 'text 5') FROM t".into()),
+        ("columns of a table", String::new(), format!("CREATE TABLE w({}); SELECT * FROM w; ALTER TABLE w ADD COLUMN z; SELECT z FROM w",
+            list((n / 6).min(1900), ",", |i| format!("column_{i} INT")))),
         ("rows of VALUES", table(""), format!("INSERT INTO t(b, c) VALUES {}", list(4 * n, ",", |i| format!("({i}, 'x{i}')")))),
         ("arms of UNION", filled(50, ""), list((n / 16).min(400), " UNION ", |i| format!("SELECT a, b + {i} FROM t"))),
         ("tables of a join", each(tables, |i| format!("CREATE TABLE t{i}(a INTEGER PRIMARY KEY, b); INSERT INTO t{i} VALUES(1, 1);")),

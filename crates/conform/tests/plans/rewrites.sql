@@ -71,3 +71,14 @@ SELECT * FROM t LEFT JOIN u ON t.b = u.id JOIN w ON w.k = u.x
 -- What is sought by a key before all else is not read as a whole for the sake of an order.
 SELECT t.c, u.y FROM u LEFT JOIN t ON t.c = u.y WHERE u.id IN (3, 5) ORDER BY u.x
 SELECT u.x, count(*) FROM u LEFT JOIN t ON t.c = u.y WHERE u.id IN (3, 5) GROUP BY u.x
+
+-- A range with two ends leaves so little that no whole index is read for its order.
+SELECT (SELECT count(DISTINCT x) FROM u WHERE id BETWEEN t.a AND t.b) FROM t
+SELECT (SELECT x FROM u WHERE id > t.a AND id < t.b ORDER BY x) FROM t
+SELECT (SELECT x FROM u WHERE id > t.a ORDER BY x) FROM t
+
+-- A common table expression is stored once if it is used in several places, of nested queries as well; conditions go into one that is not.
+WITH x AS (SELECT b, count(*) AS m FROM t GROUP BY b) SELECT * FROM x WHERE m > (SELECT avg(m) FROM x)
+WITH x AS (SELECT b, count(*) AS m FROM t GROUP BY b) SELECT * FROM x WHERE b = 5
+WITH x AS (SELECT b, count(*) AS m FROM t GROUP BY b) SELECT (SELECT m FROM x WHERE b = u.x), (SELECT max(m) FROM x) FROM u
+WITH RECURSIVE p(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM p WHERE i < 100) SELECT i FROM p WHERE NOT EXISTS (SELECT 1 FROM p q WHERE q.i < p.i AND p.i % q.i = 0)

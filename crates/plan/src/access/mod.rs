@@ -797,5 +797,7 @@ fn share_of_range(terms: &[Term], lo: Option<usize>, hi: Option<usize>) -> f64 {
     // A BETWEEN says both.
     let both = lo.is_some() && lo == hi;
     let share = |n: usize| terms[n].truth.filter(|_| !both).unwrap_or(cost::RANGE);
-    lo.map_or(1.0, share) * hi.map_or(1.0, share)
+    let closed =
+        lo.zip(hi).is_some_and(|(l, h)| both || terms[l].truth.is_none() && terms[h].truth.is_none());
+    lo.map_or(1.0, share) * hi.map_or(1.0, share) * if closed { cost::CLOSED_RANGE } else { 1.0 }
 }

@@ -650,6 +650,7 @@ impl Binder<'_> {
         let ((mut query, columns), outer) = bound?;
         query.outer = outer;
         query.cte = Some(def.id);
+        query.uses = Some(def.uses);
         query.materialize = def.ast.materialized;
         Ok((SourceKind::Subquery(Box::new(query)), columns))
     }

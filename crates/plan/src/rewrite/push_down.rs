@@ -33,6 +33,10 @@ pub fn push_down(core: &mut Core, numbers: &mut Numbers) {
         let asks = |f: &&Filter| place(f) && form(&f.expr) && only_about(&f.expr, id);
         let terms: Vec<Expr> = core.filter.iter().filter(asks).map(|f| f.expr.clone()).collect();
         let SourceKind::Subquery(q) = &mut core.sources[i].kind else { continue };
+        if !terms.is_empty() {
+            // It has rows of its own now.
+            (q.cte, q.uses) = (None, None);
+        }
         for t in terms {
             push(&t, &mut q.select, id, numbers);
         }
@@ -42,7 +46,7 @@ pub fn push_down(core: &mut Core, numbers: &mut Numbers) {
 /// Whether conditions may go into the query at all.
 fn open(q: &FromQuery) -> bool {
     q.recursive.is_none()
-        && q.cte.is_none()
+        && !q.is_shared()
         && q.materialize != Some(true)
         && q.misfit.is_none()
         && q.outer.is_empty()

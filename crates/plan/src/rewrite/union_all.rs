@@ -143,7 +143,7 @@ fn spread(s: &mut Select, k: usize, i: usize, numbers: &mut Numbers) {
         if let SourceKind::Subquery(q) = &mut copy.sources[i].kind {
             q.select = Select { cores: Few::one(arm), columns: columns.clone(), ..Select::default() };
             // Uses of a common table expression share its rows, and here each has others.
-            q.cte = None;
+            (q.cte, q.uses) = (None, None);
         }
         if n > 0 {
             renumber(&mut copy, numbers);

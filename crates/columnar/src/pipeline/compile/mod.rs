@@ -12,6 +12,7 @@ mod window;
 use crate::expr::{Cmp, Ex, Frame};
 use crate::query::loops::Loops;
 use crate::query::{AggSpec, Cond, Query, SlotSpec, TableSpec};
+use iolite_base::hash::FastMap;
 use iolite_catalog::ColumnSource;
 use iolite_ext::{FunctionFlags, Implementation, Inline};
 use iolite_plan::bound::*;
@@ -31,7 +32,7 @@ struct Compiler<'a> {
     /// Whether the user has put a function of his own in the place of a built-in one.
     overridden: &'a dyn Fn(&str) -> bool,
     q: Query,
-    params: Vec<Expr>,
+    params: Params,
     /// Keys and aggregates may be referred to: the expression stands behind the grouping.
     grouped: bool,
     /// The query is nested and depends on the one around it.
@@ -47,12 +48,20 @@ struct Compiler<'a> {
     depth: usize,
 }
 
+/// The values that the program must pass.
+#[derive(Default)]
+struct Params {
+    exprs: Vec<Expr>,
+    /// Which of them a parameter is.
+    of: FastMap<u32, usize>,
+}
+
 /// Compiles a block; the values that the program must pass come with it. `overridden`: whether the user has put a function
 /// of his own in the place of the built-in one of this name.
 pub(crate) fn compile(block: &Block<'_>, overridden: &dyn Fn(&str) -> bool) -> Answer<(Query, Vec<Expr>)> {
     let mut x = Compiler::new(block, overridden);
     x.block()?;
-    Ok((x.q, x.params))
+    Ok((x.q, x.params.exprs))
 }
 
 impl<'a> Compiler<'a> {
@@ -85,7 +94,7 @@ impl<'a> Compiler<'a> {
             block,
             overridden,
             q,
-            params: Vec::new(),
+            params: Params::default(),
             grouped: false,
             inside: false,
             outsides: Vec::new(),
@@ -434,15 +443,12 @@ impl Compiler<'_> {
         }
         Ok(match e {
             Expr::Const(v) => Ex::Const(v.clone()),
-            Expr::Param(_) => {
-                let i = match self.params.iter().position(|p| p.same(e)) {
-                    Some(i) => i,
-                    None => {
-                        self.params.push(e.clone());
-                        self.params.len() - 1
-                    }
-                };
-                Ex::Param(i)
+            Expr::Param(n) => {
+                let Params { exprs, of } = &mut self.params;
+                Ex::Param(*of.entry(*n).or_insert_with(|| {
+                    exprs.push(e.clone());
+                    exprs.len() - 1
+                }))
             }
             Expr::Column(c) => {
                 let Some(t) = self.q.tables.iter().position(|t| t.id == c.table) else {

@@ -6,7 +6,7 @@
 //! nested query is run once, for all keys that are met, and each row outside finds its answer by key.
 
 use super::{Answer, Compiler, known, no};
-use crate::expr::{Ex, NestedUse, SetUse};
+use crate::expr::{Ex, NestedUse, SetFrom, SetUse};
 use crate::query::{Nested, NestedKind, Query};
 use iolite_plan::bound::*;
 use iolite_plan::executor::Block;
@@ -152,7 +152,8 @@ impl Compiler<'_> {
         let (number, _) = self.nest(&i.select, NestedKind::Set)?;
         let collation = known(i.collations.first().cloned().unwrap_or(Collation::Binary))?;
         let affinity = i.affinities.first().copied().unwrap_or(Affinity::Blob);
-        Ok(Ex::InSet(Box::new(SetUse { not: i.not, lhs: *lhs, number, set: None, affinity, collation })))
+        let from = SetFrom::Query(number);
+        Ok(Ex::InSet(Box::new(SetUse { not: i.not, lhs: *lhs, from, set: None, affinity, collation })))
     }
 }
 
