@@ -32,6 +32,20 @@ pub(super) const FAULTS: &[Fault] = &[
         by: By::Sim(&["--only", "files", "--quick"]),
     },
     Fault {
+        title: "frames that were written over keep the sums that they had",
+        file: "pager/src/wal/write.rs",
+        find: "let Some(first) = self.rewritten else",
+        with: "let Some(first) = self.rewritten.filter(|_| !FAULT) else",
+        by: By::Sim(&["--only", "crash", "--mode", "wal", "--sync", "full", "--quick"]),
+    },
+    Fault {
+        title: "a page that is written again before the commit takes another frame",
+        file: "pager/src/wal/write.rs",
+        find: "let frame = if last < own {",
+        with: "let frame = if FAULT || last < own {",
+        by: By::Test("iolite", "a_log_grows_by_what_changes"),
+    },
+    Fault {
         title: "the super-journal's name is not synced where nothing else was written",
         file: "pager/src/journal.rs",
         find: "&& !self.unsynced {",

@@ -90,8 +90,8 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         title: "a trigger's WHEN does not count",
         file: "codegen/src/trigger.rs",
-        find: "g.jump_unless(e, end, true)?;",
-        with: "if !FAULT { g.jump_unless(e, end, true)?; }",
+        find: "|g| g.jump_unless(&when, over, true))?;",
+        with: "|g| if FAULT { Ok(()) } else { g.jump_unless(&when, over, true) })?;",
         by: By::Differ,
     },
     Fault {
