@@ -271,12 +271,11 @@ impl Binder<'_> {
         out: (&mut Core, &mut Few<OutColumn>, &mut Vec<OrderTerm>),
     ) -> Result<()> {
         self.scopes.push(Scope::default());
-        let summary = match c {
-            ast::SelectCore::Values(rows) if rows.len() == 1 && self.summarizes(&rows[0]) => {
-                Some(ast::SelectCore::Query(Box::new(row_query(&rows[0]))))
-            }
+        let row = match c {
+            ast::SelectCore::Values(rows) if rows.len() == 1 => rows.get(0).filter(|r| self.summarizes(r)),
             _ => None,
         };
+        let summary = row.map(|r| ast::SelectCore::Query(Box::new(row_query(r))));
         let bound = match summary.as_ref().unwrap_or(c) {
             ast::SelectCore::Values(rows) => self.values(rows, out.0, out.1),
             ast::SelectCore::Query(q) => {
