@@ -580,7 +580,7 @@ impl Codegen<'_> {
         })?;
         let (mut constant, mut bound) = (0u32, 0u32);
         for (i, a) in c.args.iter().enumerate().take(31) {
-            if matches!(a, Expr::Param(..)) {
+            if is_parameter(a) {
                 bound |= 1 << i;
             }
             if a.is_constant() {
@@ -833,5 +833,14 @@ fn looked_at(function: &str) -> u16 {
         "octet_length" => p5::SIZE | p5::KIND,
         "typeof" => p5::KIND,
         _ => 0,
+    }
+}
+
+/// Whether a value is a parameter's, as it was bound.
+fn is_parameter(e: &Expr) -> bool {
+    match e {
+        Expr::Param(_) => true,
+        Expr::Plus(a) | Expr::Collate(a, _) => is_parameter(a),
+        _ => false,
     }
 }

@@ -4,7 +4,7 @@
 //! no sense counts as one without cells. It knows the file format, and nothing of the storage layer.
 
 use crate::rows::{arguments, take_arguments};
-use iolite_base::{Error, Code, Result, varint};
+use iolite_base::{Code, Error, Result, varint};
 use iolite_ext::{
     ConstraintOp, Declared, FilterArgs, Host, IndexInfo, Module, ModuleKind, TableArgs, VirtualCursor,
     VirtualTable,

@@ -59,6 +59,14 @@ pub fn complete(text: &str) -> bool {
             T::Illegal if t.end as usize == text.len() && raw.starts_with(['\'', '"', '`', '[']) => {
                 return false;
             }
+            // What stands in parentheses behind a parameter's name is no part of it here.
+            T::Var | T::Illegal if raw.contains('(') => {
+                let open = raw.find('(').unwrap_or(0);
+                lexer = Lexer::new(text.as_bytes(), t.start as usize + open + 1);
+                prev = t.start as usize + open + 1;
+                state = state.after(T::LParen);
+                continue;
+            }
             token => state.after(token),
         };
         prev = t.end as usize;

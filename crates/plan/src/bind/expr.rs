@@ -795,18 +795,30 @@ fn written_false(e: &ast::Expr) -> bool {
 
 /// Whether an expression calls a function, nested queries aside.
 fn calls(e: &ast::Expr) -> bool {
+    any_call(e, &|_| true)
+}
+
+/// Whether a test holds for a call in an expression, nested queries aside; an operator that is a function is none of a name.
+pub(super) fn any_call(e: &ast::Expr, test: &dyn Fn(Option<&ast::Call>) -> bool) -> bool {
     use ast::Expr as E;
+    let any = |e: &ast::Expr| any_call(e, test);
     match e {
-        E::Call(_) | E::Like { .. } | E::Binary(BinaryOp::Arrow | BinaryOp::ArrowText, ..) => true,
-        E::Literal(..) | E::Variable { .. } | E::Column { .. } | E::Exists(_) | E::Subquery(..) => false,
-        E::Unary(_, a) | E::IsNull(a) | E::NotNull(a) | E::Cast(a, _) | E::Collate(a, _) => calls(a),
-        E::Binary(_, sides) => calls(&sides.0) || calls(&sides.1),
-        E::Between { e, lo, hi, .. } => calls(e) || calls(lo) || calls(hi),
-        E::In { lhs, rhs, .. } => calls(lhs) || matches!(&**rhs, ast::InSet::List(l) if l.iter().any(calls)),
+        E::Call(c) => test(Some(c)) || c.args.iter().any(any),
+        E::Like { .. } | E::Binary(BinaryOp::Arrow | BinaryOp::ArrowText, ..) if test(None) => true,
+        E::Literal(..)
+        | E::Variable { .. }
+        | E::Column { .. }
+        | E::Exists(_)
+        | E::Subquery(..)
+        | E::Like { .. } => false,
+        E::Unary(_, a) | E::IsNull(a) | E::NotNull(a) | E::Cast(a, _) | E::Collate(a, _) => any(a),
+        E::Binary(_, sides) => any(&sides.0) || any(&sides.1),
+        E::Between { e, lo, hi, .. } => any(e) || any(lo) || any(hi),
+        E::In { lhs, rhs, .. } => any(lhs) || matches!(&**rhs, ast::InSet::List(l) if l.iter().any(any)),
         E::Case { base, arms, otherwise } => {
-            base.iter().chain(otherwise).any(|e| calls(e)) || arms.iter().any(|(a, b)| calls(a) || calls(b))
+            base.iter().chain(otherwise).any(|e| any(e)) || arms.iter().any(|(a, b)| any(a) || any(b))
         }
-        E::Row(list, _) => list.iter().any(calls),
-        E::Raise(_, e, _) => e.iter().any(|e| calls(e)),
+        E::Row(list, _) => list.iter().any(any),
+        E::Raise(_, e, _) => e.iter().any(|e| any(e)),
     }
 }

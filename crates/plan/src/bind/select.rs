@@ -271,7 +271,12 @@ impl Binder<'_> {
         out: (&mut Core, &mut Few<OutColumn>, &mut Vec<OrderTerm>),
     ) -> Result<()> {
         self.scopes.push(Scope::default());
-        let bound = match c {
+        let row = match c {
+            ast::SelectCore::Values(rows) if rows.len() == 1 => rows.get(0).filter(|r| self.summarizes(r)),
+            _ => None,
+        };
+        let summary = row.map(|r| ast::SelectCore::Query(Box::new(row_query(r))));
+        let bound = match summary.as_ref().unwrap_or(c) {
             ast::SelectCore::Values(rows) => self.values(rows, out.0, out.1),
             ast::SelectCore::Query(q) => {
                 let mut bound = self.ask_query();
@@ -303,6 +308,18 @@ impl Binder<'_> {
             bound.push(self.expr(e)?);
         }
         Ok(bound)
+    }
+
+    /// Whether a row of VALUES calls an aggregate or a window function: then it is a query of one row.
+    fn summarizes(&self, row: &[ast::Expr]) -> bool {
+        let test = |c: Option<&ast::Call>| {
+            c.is_some_and(|c| {
+                let f = self.env.registry.function(&c.name.text, c.args.len());
+                c.over.is_some()
+                    || f.is_some_and(|f| matches!(f.imp, iolite_ext::Implementation::Aggregate(_)))
+            })
+        };
+        row.iter().any(|e| super::expr::any_call(e, &test))
     }
 
     fn values(
@@ -794,6 +811,16 @@ impl Binder<'_> {
         debug_assert!(core.result.iter().all(|e| width(e) == 1 && fields(e.clone()).len() == 1));
         Ok((core.result.into_iter().collect(), columns.into_iter().collect()))
     }
+}
+
+/// A row of VALUES as a query.
+fn row_query(row: &[ast::Expr]) -> ast::Query {
+    let column = |(i, e): (usize, &ast::Expr)| {
+        let span = ast::Span::default();
+        let name = ast::Name { text: format!("column{}", i + 1).into(), quote: ast::Quote::None, span };
+        ast::ResultColumn::Expr { expr: e.clone(), alias: Some(name), span }
+    };
+    ast::Query { columns: row.iter().enumerate().map(column).collect(), ..ast::Query::default() }
 }
 
 /// What an expression is under COLLATE, `likely()` and their kin.
