@@ -681,36 +681,49 @@ fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool
 /// Whether loops are likely to have found the few different rows that are wanted before columns have been looked at: they need not be
 /// joined as a whole, sorted as the loops would bring them, or numbered.
 fn finds_few_soon(q: &Query, rt: &dyn Runtime, wanted: i64, name: u64) -> Result<bool> {
-    let whole = q.tables.len() > 1 || !q.in_order || q.conds.is_empty();
+    // The rows of a query in FROM are there before the first of them is asked for.
+    let made = q.tables[0].query.is_some();
+    let whole = q.tables.len() > 1 || !q.in_order || q.conds.is_empty() || made;
     if q.distinct.is_none() || !q.limited || !q.order.is_empty() || !whole {
         return Ok(false);
     }
-    let db = q.tables.iter().find(|t| t.query.is_none()).map(|t| t.db);
+    let mut db = None;
+    q.each_table(&mut |t, _| db = db.or(Some(t.db)));
     let Some(db) = db.filter(|_| q.in_order) else { return Ok(!q.in_order) };
-    Ok(rt.store(db)?.is_new(name) || has_many(q, rt, MANY_OF * wanted.max(1))?)
-}
-
-/// Whether a column of the result is known to have so many different values.
-fn has_many(q: &Query, rt: &dyn Runtime, most: i64) -> Result<bool> {
+    if rt.store(db)?.is_new(name) {
+        return Ok(true);
+    }
     for e in &q.result {
-        let Ex::Slot(slot) = e else { continue };
-        let (spec, key) = (&q.tables[q.slots[*slot].table], q.slots[*slot].key());
-        if spec.query.is_some() {
-            continue;
-        }
-        let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
-        let Some(first) = state.segments.first() else { continue };
-        let entries = lock(&state.columns.dicts).get(&key).map(|d| d.len() as i64).filter(|n| *n > 0);
-        let many = match (entries, lock(&first.chunks).get(&key)) {
-            (Some(n), _) => n >= most,
-            (None, Some(c)) => matches!(c.data, Data::Real { .. }) || c.max.saturating_sub(c.min) >= most,
-            (None, None) => false,
-        };
-        if many {
+        if has_many(q, e, rt, MANY_OF * wanted.max(1))? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether a result is a column that is known to have so many different values, in one of its arms if it is that of a query.
+fn has_many(q: &Query, e: &Ex, rt: &dyn Runtime, most: i64) -> Result<bool> {
+    let Ex::Slot(slot) = e else { return Ok(false) };
+    let (spec, key) = (&q.tables[q.slots[*slot].table], q.slots[*slot].key());
+    if let Some(from) = &spec.query {
+        for arm in &from.arms {
+            let e = q.slots[*slot].field.and_then(|k| arm.result.get(k));
+            if let Some(e) = e
+                && has_many(arm, e, rt, most)?
+            {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+    let Some(first) = state.segments.first() else { return Ok(false) };
+    let entries = lock(&state.columns.dicts).get(&key).map(|d| d.len() as i64).filter(|n| *n > 0);
+    Ok(match (entries, lock(&first.chunks).get(&key)) {
+        (Some(n), _) => n >= most,
+        (None, Some(c)) => matches!(c.data, Data::Real { .. }) || c.max.saturating_sub(c.min) >= most,
+        (None, None) => false,
+    })
 }
 
 /// Whether the arm, named `name`, of which so many rows are wanted (all, if negative), is to be left to rows this time.

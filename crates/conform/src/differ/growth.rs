@@ -75,6 +75,9 @@ pub fn scripts(n: usize) -> Vec<Script> {
             "SELECT sum((SELECT count(DISTINCT u.b) FROM t u WHERE u.a BETWEEN t.a AND t.a + 5)) FROM t".into()),
         ("the first rows of a query in FROM", filled(10 * n, "CREATE INDEX tb ON t(b);"),
             each(n / 10, |i| format!("SELECT max(c) FROM (SELECT * FROM t ORDER BY b LIMIT 10 OFFSET {i});"))),
+        ("sets asked of a view", filled(10 * n, "CREATE INDEX tb ON t(b); CREATE TABLE u AS SELECT * FROM t; CREATE INDEX ub ON u(b); \
+            CREATE VIEW v AS SELECT a, b FROM t UNION ALL SELECT a, b FROM u;"),
+            each(n / 10, |i| format!("SELECT count(*) FROM v WHERE b IN (SELECT b FROM t WHERE a BETWEEN {i} AND {i} + 3);"))),
         ("a table expression in several places", filled(n, ""), "WITH x AS (SELECT b % 10 AS g, count(*) AS m FROM t GROUP BY 1) \
             SELECT sum((SELECT m FROM x WHERE g = t.b % 10)), sum(a > (SELECT avg(m) FROM x)) FROM t".into()),
         ("a tree in order", format!("{}INSERT INTO t SELECT i, i / 2, i FROM s; CREATE INDEX tb ON t(b);", table("") + &rows(10 * n)),

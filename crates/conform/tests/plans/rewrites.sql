@@ -82,3 +82,10 @@ WITH x AS (SELECT b, count(*) AS m FROM t GROUP BY b) SELECT * FROM x WHERE m > 
 WITH x AS (SELECT b, count(*) AS m FROM t GROUP BY b) SELECT * FROM x WHERE b = 5
 WITH x AS (SELECT b, count(*) AS m FROM t GROUP BY b) SELECT (SELECT m FROM x WHERE b = u.x), (SELECT max(m) FROM x) FROM u
 WITH RECURSIVE p(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM p WHERE i < 100) SELECT i FROM p WHERE NOT EXISTS (SELECT 1 FROM p q WHERE q.i < p.i AND p.i % q.i = 0)
+
+-- What is to be in a set goes into the arms of a compound that find rows by it.
+SELECT * FROM v WHERE p IN (SELECT k FROM w WHERE x < 5)
+SELECT * FROM v WHERE p IN (SELECT k FROM w WHERE x < 5) OR p = 7
+SELECT * FROM v WHERE p NOT IN (SELECT k FROM w WHERE x < 5)
+SELECT * FROM (SELECT a, b FROM t UNION SELECT x, y FROM u) WHERE b IN (SELECT k FROM w)
+SELECT * FROM (SELECT b, count(*) AS m FROM t GROUP BY b) WHERE b IN (SELECT k FROM w WHERE x < 5)

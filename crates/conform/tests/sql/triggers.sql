@@ -24,3 +24,11 @@ CREATE TRIGGER of_outer AFTER INSERT ON outer_t WHEN new.a > 1 BEGIN INSERT INTO
 CREATE TRIGGER of_inner AFTER INSERT ON inner_t WHEN new.a > new.b BEGIN INSERT INTO o VALUES(new.a || '>' || new.b); END;
 INSERT INTO outer_t VALUES(1, 5), (2, 6), (7, 3);
 SELECT m FROM o WHERE m LIKE '%>%';
+-- Columns of a view compare as its query says, in its triggers too.
+CREATE TABLE of_view(id INTEGER PRIMARY KEY, y TEXT COLLATE NOCASE, z TEXT);
+CREATE VIEW seen AS SELECT id, y, z COLLATE rtrim AS z FROM of_view;
+CREATE TRIGGER seen_i INSTEAD OF INSERT ON seen WHEN new.y = 'ABC' AND new.z = 'end' BEGIN INSERT INTO of_view VALUES(new.id, new.y, new.z); END;
+CREATE TRIGGER seen_u INSTEAD OF UPDATE ON seen WHEN old.y = 'ABC' BEGIN UPDATE of_view SET z = new.z || (new.z = 'next') WHERE id = old.id; END;
+INSERT INTO seen VALUES(1, 'abc', 'end  '), (2, 'abd', 'end'), (3, 'Abc', 'end');
+UPDATE seen SET z = 'next ';
+SELECT id, y, z FROM of_view;

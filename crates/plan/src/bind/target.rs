@@ -409,7 +409,11 @@ fn view_stand_in(view: &Table, query: &FromQuery, columns: &Columns) -> Table {
         (columns.name(i), c.affinity, decltype)
     });
     let list: Vec<_> = columns.collect();
-    iolite_catalog::stand_in(&view.name, sql, &list, view)
+    let mut table = iolite_catalog::stand_in(&view.name, sql, &list, view);
+    for (column, c) in table.columns.iter_mut().zip(&query.select.columns) {
+        column.collation = (!c.collation.is_binary()).then(|| c.collation.name().into());
+    }
+    table
 }
 
 /// An expression of an index: it must give the same result for ever.

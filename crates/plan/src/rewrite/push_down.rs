@@ -10,9 +10,11 @@ use super::substitute::replace_in_expr;
 use crate::bound::*;
 use crate::expr::{comparison_affinity, list_affinity};
 use iolite_base::Rows;
+use iolite_catalog::{ColumnSource, Index};
 use iolite_ext::FunctionFlags;
 use iolite_sql::ast::CompoundOp;
 use iolite_value::Collation;
+use std::rc::Rc;
 
 /// Pushes down what can be pushed in `core`, after flattening.
 pub fn push_down(core: &mut Core, numbers: &mut Numbers) {
@@ -29,7 +31,7 @@ pub fn push_down(core: &mut Core, numbers: &mut Numbers) {
         // Of the right side of an outer join, only its own ON says which rows come.
         let place = |f: &Filter| if left { f.on == Some(id) } else { f.on.is_none() };
         let several = q.select.cores.len() > 1;
-        let form = |e: &Expr| simple(e, &is_side) || several && movable(e);
+        let form = |e: &Expr| simple(e, &is_side, true) || several && movable(e);
         let asks = |f: &&Filter| place(f) && form(&f.expr) && only_about(&f.expr, id);
         let terms: Vec<Expr> = core.filter.iter().filter(asks).map(|f| f.expr.clone()).collect();
         let SourceKind::Subquery(q) = &mut core.sources[i].kind else { continue };
@@ -38,7 +40,12 @@ pub fn push_down(core: &mut Core, numbers: &mut Numbers) {
             (q.cte, q.uses) = (None, None);
         }
         for t in terms {
-            push(&t, &mut q.select, id, numbers);
+            let pushed = push(&t, &mut q.select, id, numbers);
+            // A set is made for each place where it is asked.
+            if pushed && !left && matches!(t, Expr::InSelect(_)) {
+                let others = std::mem::take(&mut core.filter).into_iter();
+                core.filter = others.filter(|f| f.on.is_some() || !f.expr.same(&t)).collect();
+            }
         }
     }
 }
@@ -55,15 +62,17 @@ fn open(q: &FromQuery) -> bool {
         && q.select.cores.iter().all(|c| c.values.len() < 2 && (!c.aggregate || c.windows.is_empty()))
 }
 
-/// Comparisons of columns and constants, and what AND, OR and NOT make of them.
-fn simple(e: &Expr, side: &dyn Fn(&Expr) -> bool) -> bool {
+/// Comparisons of columns and constants, and what AND, OR and NOT make of them; with `sets`, IN (SELECT ...) that depends on nothing
+/// outside as well.
+fn simple(e: &Expr, side: &dyn Fn(&Expr) -> bool, sets: bool) -> bool {
     match e {
+        Expr::InSelect(i) => sets && i.select.outer.is_empty() && i.lhs.iter().all(side),
         Expr::Compare(c) => side(&c.lhs) && side(&c.rhs),
         Expr::Between { lo, hi } => [lo, hi].iter().all(|c| side(&c.lhs) && side(&c.rhs)),
         Expr::InList(l) => side(&l.lhs) && l.list.iter().all(side),
         Expr::IsNull(a) | Expr::NotNull(a) => side(a),
-        Expr::Not(a) => simple(a, side),
-        Expr::And(a, b) | Expr::Or(a, b) => simple(a, side) && simple(b, side),
+        Expr::Not(a) => simple(a, side, sets),
+        Expr::And(a, b) | Expr::Or(a, b) => simple(a, side, sets) && simple(b, side, sets),
         _ => false,
     }
 }
@@ -89,7 +98,24 @@ fn only_about(e: &Expr, id: TableId) -> bool {
     own && !others
 }
 
-fn push(term: &Expr, select: &mut Select, id: TableId, numbers: &mut Numbers) {
+/// Whether an arm may find rows by a set in a condition: an index, or the table itself, begins with a column that is to be in it.
+fn finds_by_set(term: &Expr, id: TableId, arm: &Core) -> bool {
+    let begins = |e: &Expr| {
+        let Expr::Column(lhs) = e else { return false };
+        let result = usize::try_from(lhs.column).ok().and_then(|k| arm.result.get(k));
+        let Some(Expr::Column(c)) = result.filter(|_| lhs.table == id) else { return false };
+        let own = usize::try_from(c.column).ok();
+        arm.sources.iter().filter(|s| s.id == c.table).filter_map(Source::table).any(|(_, table)| {
+            let first =
+                |i: &Rc<Index>| matches!(i.columns[0].source, ColumnSource::Column(k) if Some(k) == own);
+            own.is_none() || table.rowid_alias == own || table.indexes.borrow().iter().any(first)
+        })
+    };
+    term.any(&mut |x| matches!(x, Expr::InSelect(i) if !i.not && i.lhs.iter().any(begins)))
+}
+
+/// Whether no row comes out of the query any more of which the condition does not hold.
+fn push(term: &Expr, select: &mut Select, id: TableId, numbers: &mut Numbers) -> bool {
     let mut columns: Vec<usize> = Vec::new();
     let mut known = true;
     term.any(&mut |x| {
@@ -105,18 +131,21 @@ fn push(term: &Expr, select: &mut Select, id: TableId, numbers: &mut Numbers) {
     let sets = select.ops.iter().any(|op| *op != CompoundOp::UnionAll);
     let arms = &select.cores;
     if !known {
-        return;
+        return false;
     }
     let differ = differ(arms, &columns);
     // SQLite leaves it outside then, where it compares in one way.
     let apart = sets && differ && !arms.iter().all(all_binary);
     let plain = |arm: &Core| !arm.aggregate && !arm.distinct && arm.windows.is_empty();
     let all_rows = !sets && arms.len() > 1 && arms.iter().all(plain);
-    let worth = simple(term, &is_side) || all_rows && simple(term, &is_computed);
+    // A set is made for each arm: that pays where rows are sought by it.
+    let worth = simple(term, &is_side, false)
+        || all_rows && simple(term, &is_computed, false)
+        || simple(term, &is_side, true) && arms.iter().any(|arm| finds_by_set(term, id, arm));
     let pays = !apart && worth && arms.iter().all(|arm| columns.iter().all(|&k| fits(arm, k, sets, term)));
     let shows = || differ && arms.iter().all(|arm| columns.iter().all(|&k| follows(arm, k, sets)));
     if !pays && !shows() {
-        return;
+        return false;
     }
     for arm in select.cores.iter_mut() {
         // One row of VALUES is a SELECT without FROM, which a condition can leave out.
@@ -139,6 +168,7 @@ fn push(term: &Expr, select: &mut Select, id: TableId, numbers: &mut Numbers) {
             arm.filter.push(Filter { expr, on: None });
         }
     }
+    all_rows && pays && !differ
 }
 
 /// Whether the arms of a compound compare some of these columns in different ways: then what is asked of it goes into the arms
