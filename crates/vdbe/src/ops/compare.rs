@@ -33,6 +33,13 @@ pub(crate) fn jumps(vm: &Vm, i: &Insn) -> Result<bool> {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
         (Value::Real(a), Value::Real(b)) if a < b => Ordering::Less,
         (Value::Real(a), Value::Real(b)) if a > b => Ordering::Greater,
+        (Value::Text(a, _), Value::Text(b, _)) if are_bytes(i) && vm.enc == Encoding::Utf8 => {
+            match i.op {
+                // That their lengths differ is enough.
+                Opcode::Eq | Opcode::Ne if a.len() != b.len() => Ordering::Less,
+                _ => a[..].cmp(&b[..]),
+            }
+        }
         _ => match slow(lhs, rhs, i, vm.enc)? {
             Some(o) => o,
             None => return Ok(i.p5 & p5::JUMP_IF_NULL != 0),
@@ -46,6 +53,13 @@ pub(crate) fn jumps(vm: &Vm, i: &Insn) -> Result<bool> {
         Opcode::Gt => o.is_gt(),
         _ => o.is_ge(),
     })
+}
+
+/// Whether texts are compared by their bytes, as they are: under no collation, and no affinity that makes numbers of them.
+#[inline(always)]
+fn are_bytes(i: &Insn) -> bool {
+    let letter = (i.p5 & p5::AFFINITY_MASK) as u8 + b'@';
+    matches!(i.p4, P4::None) && letter <= Affinity::Text.letter() as u8
 }
 
 /// Compares values that are not both integers; `None` if one is NULL and that decides.
