@@ -483,6 +483,24 @@ fn most_rows(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<Option<f64
     Ok(least.zip(most).map(|(a, b)| between(a, b)))
 }
 
+/// Whether rows are sought by a set that a range of so few rowids gives that no table is worth being looked at.
+fn sought_by_few(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
+    let spec = &q.tables[0];
+    if !q.by_keys || spec.query.is_some() {
+        return Ok(false);
+    }
+    let leaves = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?.leaves() as f64;
+    let scanned = leaves * SCANNED * q.slots.len().max(1) as f64 + BEGUN;
+    for n in q.nested.iter().filter(|n| n.kind == NestedKind::Set) {
+        if let Some(rows) = most_rows(&n.query, rt, params)?
+            && rows * SEEK < scanned
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// How many rowids lie between two, these included.
 fn between(least: i64, most: i64) -> f64 {
     (most as f64 - least as f64 + 1.0).max(0.0)
@@ -756,6 +774,9 @@ pub(crate) fn better_in_rows(
             large |= !little;
         }
         return Ok(!large);
+    }
+    if sought_by_few(q, rt, params)? {
+        return Ok(true);
     }
     if q.loops.seeks && !q.loops.passes {
         return better_sought(q, rt, params, name);

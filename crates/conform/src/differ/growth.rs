@@ -75,6 +75,8 @@ pub fn scripts(n: usize) -> Vec<Script> {
             "SELECT sum((SELECT count(DISTINCT u.b) FROM t u WHERE u.a BETWEEN t.a AND t.a + 5)) FROM t".into()),
         ("the first rows of a query in FROM", filled(10 * n, "CREATE INDEX tb ON t(b);"),
             each(n / 10, |i| format!("SELECT max(c) FROM (SELECT * FROM t ORDER BY b LIMIT 10 OFFSET {i});"))),
+        ("rows by small sets", filled(10 * n, ""),
+            each(n / 10, |i| format!("SELECT sum(b) FROM t WHERE a IN (SELECT b FROM t WHERE a BETWEEN {i} AND {i} + 5);"))),
         ("sets asked of a view", filled(10 * n, "CREATE INDEX tb ON t(b); CREATE TABLE u AS SELECT * FROM t; CREATE INDEX ub ON u(b); \
             CREATE VIEW v AS SELECT a, b FROM t UNION ALL SELECT a, b FROM u;"),
             each(n / 10, |i| format!("SELECT count(*) FROM v WHERE b IN (SELECT b FROM t WHERE a BETWEEN {i} AND {i} + 3);"))),
