@@ -267,7 +267,10 @@ impl Codegen<'_> {
         // Where a filter may leave out all rows, the group's first one stands in: `captured` is set when it comes.
         let filtered = accs.iter().any(|a| follows_value(a) && a.agg.filter.is_some());
         let first_counts = filtered && states == States::Registers;
-        if follows && !first_counts {
+        // A value that was there before is not looked at, and what the last one said holds on, as in SQLite.
+        let holds_on =
+            states == States::Registers && accs.iter().any(|a| follows_value(a) && a.distinct.is_some());
+        if follows && !first_counts && !holds_on {
             self.b.emit(Opcode::Integer, 0, captured, 0);
         }
         let group = if matches!(states, States::Hash { .. }) && accs.iter().any(|a| a.distinct.is_some()) {
@@ -310,7 +313,7 @@ impl Codegen<'_> {
                 self.b.jump(Opcode::SetAdd, d, skip, first);
             }
             let hit = if follows && follows_value(a) { captured } else { 0 };
-            if hit != 0 && accs[..k].iter().any(follows_value) {
+            if hit != 0 && (holds_on && !first_counts || accs[..k].iter().any(follows_value)) {
                 self.b.emit(Opcode::Integer, 0, captured, 0);
             }
             match states {

@@ -279,7 +279,8 @@ impl Parser<'_> {
             let table = self.qualified()?;
             let mut args = None;
             if self.eat(T::LParen) {
-                args = Some(self.expr_list_opt()?);
+                // Without arguments it may be any table.
+                args = Some(self.expr_list_opt()?).filter(|list| !list.is_empty());
                 height = height.max(self.height);
                 self.expect(T::RParen)?;
             }
