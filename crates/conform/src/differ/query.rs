@@ -358,6 +358,22 @@ impl Gen<'_> {
 
     fn recursive(&mut self) -> Query {
         let r = self.name("r");
+        if self.rng.chance(30) {
+            // Rows that are equal under a collating sequence count once.
+            let (seed, coll) = (self.one(&["1", "0"]), self.collation());
+            let n = self.one(&["n", "(n + 1) % 3"]);
+            let s = self.one(&[
+                "upper(s)",
+                "lower(s)",
+                "s || ' '",
+                "CASE n WHEN 0 THEN upper(s) ELSE s || ' ' END",
+            ]);
+            let sql = format!(
+                "WITH RECURSIVE {r}(n, s) AS (SELECT {seed}, 'aB' COLLATE {coll} UNION SELECT {n}, {s} FROM {r} LIMIT 12) \
+                 SELECT n, s, length(s) FROM {r}"
+            );
+            return Query { sql, columns: 3 };
+        }
         let limit = self.rng.range(2, 12);
         let op = self.one(&["UNION", "UNION ALL"]);
         let seed = self.one(&["1", "0", "2"]);

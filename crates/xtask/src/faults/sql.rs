@@ -47,6 +47,13 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         title: "compounds compare without the columns' collating sequences",
+        file: "plan/src/merge.rs",
+        find: "said.next().unwrap_or_else(",
+        with: "said.next().filter(|_| !FAULT).unwrap_or_else(",
+        by: By::Differ,
+    },
+    Fault {
+        title: "recursive queries compare without the columns' collating sequences",
         file: "codegen/src/compound.rs",
         find: "plan.columns.iter().map(|c| c.collation.clone())",
         with: "plan.columns.iter().map(|c| if FAULT { Default::default() } else { c.collation.clone() })",
