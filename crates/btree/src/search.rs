@@ -2,7 +2,8 @@
 //!
 //! A comparison with an entry is the caller's ([`EntryOrder`]), and the search goes by halves. If the key begins with an
 //! integer or two, or with a text that is compared by its bytes, most entries are told apart here: 17 comparisons of 100
-//! instructions each were a fifth of an insert. Such keys are also sought where they should be if they were spread evenly, which for
+//! instructions each were a fifth of an insert. Where all entries of a node begin with the same bytes, what follows those is compared.
+//! Keys that begin with integers are also sought where they should be if they were spread evenly, which for
 //! most is the right place or one beside it, and looks at three cells where halving looks at nine.
 //!
 //! What always holds: equal leading integers, and whatever is no integer, are left to the caller; a page that lies about its

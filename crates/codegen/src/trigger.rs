@@ -7,6 +7,7 @@ use crate::settings::Settings;
 use crate::write::policy_number;
 use iolite_base::{Code, Result};
 use iolite_bytecode::{Label, Opcode, P4, Program};
+use iolite_ext::FunctionFlags;
 use iolite_plan::StatementPlan;
 use iolite_plan::bound::{ColumnRef, Expr, TableId};
 use iolite_plan::statement::{TriggerPlan, TriggerStep};
@@ -50,13 +51,15 @@ fn title(t: &TriggerPlan) -> P4 {
     P4::Name(format!("-- TRIGGER {}", t.trigger.name).as_str().into())
 }
 
-/// Whether the caller computes the condition: it looks at the two rows alone, and has the same value before the call.
+/// Whether the caller computes the condition: it looks at the two rows alone. Functions like `last_insert_rowid()` have one value for
+/// a run of the trigger, and another for a run of the statement.
 fn is_asked_before(t: &TriggerPlan) -> bool {
     t.when.as_ref().is_some_and(|e| {
-        !e.changes_by_call()
-            && !e.any(&mut |e| {
-                matches!(e, Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Raise(..))
-            })
+        !e.any(&mut |e| match e {
+            Expr::Call(c) => !c.function.flags.has(FunctionFlags::DETERMINISTIC),
+            Expr::Subquery(..) | Expr::Exists(_) | Expr::InSelect(_) | Expr::Raise(..) => true,
+            _ => false,
+        })
     })
 }
 

@@ -294,8 +294,15 @@ impl Gen<'_> {
             sc.sources.push(Source { alias: "new".into(), columns: known.map(|c| quote(&c.name)).collect() });
         }
         let each = self.one(&["", " FOR EACH ROW"]);
-        let when =
-            if self.rng.chance(30) { format!(" WHEN {}", self.condition(&sc, 1)) } else { String::new() };
+        let when = match self.rng.below(10) {
+            0..=2 => format!(" WHEN {}", self.condition(&sc, 1)),
+            // What the statement has done so far.
+            3 => format!(
+                " WHEN {}",
+                self.one(&["changes() > 0", "total_changes() % 2", "last_insert_rowid() % 2"])
+            ),
+            _ => String::new(),
+        };
         let mut body = String::new();
         for _ in 0..self.rng.range(1, 2) {
             body += &self.trigger_step(&sc, &t);

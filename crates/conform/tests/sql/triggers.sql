@@ -32,3 +32,12 @@ CREATE TRIGGER seen_u INSTEAD OF UPDATE ON seen WHEN old.y = 'ABC' BEGIN UPDATE 
 INSERT INTO seen VALUES(1, 'abc', 'end  '), (2, 'abd', 'end'), (3, 'Abc', 'end');
 UPDATE seen SET z = 'next ';
 SELECT id, y, z FROM of_view;
+-- Conditions that ask what the statement has done so far have another answer at each row.
+CREATE TABLE counted(a INTEGER PRIMARY KEY, b);
+CREATE TABLE said(m);
+CREATE TRIGGER c1 AFTER INSERT ON counted WHEN changes() > 0 BEGIN INSERT INTO said VALUES('c' || new.a); END;
+CREATE TRIGGER c2 AFTER INSERT ON counted WHEN last_insert_rowid() = new.a BEGIN INSERT INTO said VALUES('r' || new.a); END;
+CREATE TRIGGER c3 AFTER INSERT ON counted WHEN total_changes() % 2 BEGIN INSERT INTO said VALUES('t' || new.a); END;
+INSERT INTO counted VALUES(1, 1), (5, 2), (9, 3);
+INSERT INTO counted(b) VALUES(7);
+SELECT m FROM said;

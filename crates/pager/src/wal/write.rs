@@ -1,7 +1,8 @@
 //! Write transactions: the turn among the writers of the process, the lock, frames, the header that publishes them, and the
 //! log begun anew.
 //!
-//! What always holds: frames that were published are never written again; the log is begun anew only while nobody reads
+//! What always holds: frames that were published are never written again, and those of a transaction's own only before its commit,
+//! whose sums run over what they hold then; the log is begun anew only while nobody reads
 //! from it.
 
 use super::chain::Role;

@@ -16,8 +16,8 @@ const MOST_RECORDS: usize = 8;
 /// How many transient trees are kept, and how many pages each may have.
 const MOST_TREES: usize = 4;
 const MOST_PAGES: u32 = 8;
-/// How many frames of a program are kept, for one that calls itself.
-const MOST_FRAMES: usize = 8;
+/// How many frames are kept.
+const MOST_FRAMES: usize = 64;
 
 /// A transient database with one tree, which nobody uses.
 struct Tree {
@@ -33,6 +33,8 @@ pub(crate) struct Kept {
     /// By the number of the sub-program. Boxed, as those of a machine are: so none is moved.
     #[allow(clippy::vec_box)]
     frames: Vec<Vec<Box<Frame>>>,
+    /// How many these are.
+    kept: usize,
 }
 
 impl Kept {
@@ -76,24 +78,28 @@ impl Kept {
 
     /// A frame that has run the sub-program with this number.
     pub fn frame(&mut self, number: usize) -> Option<Box<Frame>> {
-        self.frames.get_mut(number)?.pop()
+        let frame = self.frames.get_mut(number)?.pop()?;
+        self.kept -= 1;
+        Some(frame)
     }
 
     /// Takes a frame back.
     pub fn give_frame(&mut self, mut f: Box<Frame>) {
         self.settle(&mut f);
+        if self.kept == MOST_FRAMES {
+            return;
+        }
+        self.kept += 1;
         if self.frames.len() <= f.number {
             self.frames.resize_with(f.number + 1, Vec::new);
         }
-        let same = &mut self.frames[f.number];
-        if same.len() < MOST_FRAMES {
-            same.push(f);
-        }
+        self.frames[f.number].push(f);
     }
 
     /// Lets go of what belongs to a program.
     pub fn forget_programs(&mut self) {
         self.frames.clear();
+        self.kept = 0;
     }
 
     /// Makes a frame as before its first instruction. Cursors on stored trees are kept, standing nowhere: the next run opens the

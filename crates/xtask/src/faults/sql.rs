@@ -95,6 +95,13 @@ pub(super) const FAULTS: &[Fault] = &[
         by: By::Differ,
     },
     Fault {
+        title: "a trigger's condition that asks what was done is computed once",
+        file: "codegen/src/trigger.rs",
+        find: "!c.function.flags.has(FunctionFlags::DETERMINISTIC),",
+        with: "!FAULT && !c.function.flags.has(FunctionFlags::DETERMINISTIC),",
+        by: By::Differ,
+    },
+    Fault {
         title: "a trigger's WHEN does not count",
         file: "codegen/src/trigger.rs",
         find: "|g| g.jump_unless(&when, over, true))?;",
