@@ -259,20 +259,12 @@ struct TableBuilder<'a> {
     /// Columns whose type reads like a standard one, but is none: more stands behind its quotes.
     lookalikes: Vec<usize>,
     sql: &'a str,
-    /// Hashes of the columns' names, where there are more than a few.
-    names: FastSet<u64>,
+    /// The columns' names in small letters, where there are more than a few.
+    names: FastSet<String>,
 }
 
 /// So many names are compared one by one.
 const FEW_NAMES: usize = 24;
-
-/// A number that names share which differ in case alone.
-fn name_hash(name: &str) -> u64 {
-    let step = |h: u64, b: u8| {
-        (h ^ u64::from(b.to_ascii_lowercase())).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-    };
-    name.bytes().fold(0, step)
-}
 
 impl TableBuilder<'_> {
     /// Whether a column before has this name.
@@ -282,9 +274,9 @@ impl TableBuilder<'_> {
             return self.table.column(name).is_some();
         }
         if self.names.is_empty() {
-            self.names.extend(before.iter().map(|c| name_hash(&c.name)));
+            self.names.extend(before.iter().map(|c| c.name.to_ascii_lowercase()));
         }
-        !self.names.insert(name_hash(name)) && self.table.column(name).is_some()
+        !self.names.insert(name.to_ascii_lowercase())
     }
 
     fn column(&mut self, def: &ast::ColumnDef) -> Result<()> {
