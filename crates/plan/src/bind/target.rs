@@ -382,7 +382,6 @@ impl Binder<'_> {
     }
 }
 
-/// A table with a view's columns.
 /// The type that a view's column has, by the one that its expression declares and by its affinity.
 pub fn view_type(declared: Option<&Rc<str>>, a: Affinity) -> Rc<str> {
     if let Some(d) = declared.filter(|d| Affinity::of_type(d) == a) {
@@ -399,6 +398,7 @@ pub fn view_type(declared: Option<&Rc<str>>, a: Affinity) -> Rc<str> {
     .into()
 }
 
+/// A table with a view's columns.
 fn view_stand_in(view: &Table, query: &FromQuery, columns: &Columns) -> Table {
     let sql: Option<&str> = view.sql.as_deref();
     let columns = query.select.columns.iter().enumerate().map(|(i, c)| {
