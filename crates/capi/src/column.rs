@@ -5,7 +5,7 @@ use crate::handle::Answer;
 use crate::pointer::POINTER;
 use crate::statement::{Body, Column, Stmt, with_stmt};
 use crate::value::{CValue, kind};
-use iolite::engine::{Encoding, Value};
+use iolite::engine::{Code, Encoding, Value};
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::ptr::null;
 
@@ -34,9 +34,10 @@ unsafe fn value_as_is<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce
     })
 }
 
-/// As [`value`], with the buffers in which C sees the column.
+/// As [`value`], with the buffers in which C sees the column. Where there is no memory for its text, the connection fails with that.
 unsafe fn column<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Value, &mut Column) -> T) -> T {
-    value(s, i, none, |st, v| {
+    let mut short = false;
+    let answer = value(s, i, none, |st, v| {
         let mut columns = st.columns.borrow_mut();
         if columns.len() <= i as usize {
             columns.resize_with(i as usize + 1, Column::default);
@@ -46,8 +47,16 @@ unsafe fn column<T: Answer>(s: *mut Stmt, i: c_int, none: T, f: impl FnOnce(&Val
         if matches!(v, Value::Blob(..)) {
             c.buffers.encoding = encoding_of(st);
         }
-        f(v, c)
-    })
+        let answer = f(v, c);
+        short = std::mem::take(&mut c.buffers.short);
+        answer
+    });
+    if short {
+        with_stmt(s, (), |d, _| {
+            d.fail(&Code::Nomem.into());
+        });
+    }
+    answer
 }
 
 fn encoding_of(st: &Body) -> Encoding {

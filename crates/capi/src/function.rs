@@ -76,8 +76,8 @@ impl CContext {
         match self.failure.get() {
             OK => Ok(v),
             code => {
-                let text = v.text_bytes().map(|t| t.to_vec()).unwrap_or_default();
-                let text = text.split(|b| *b == 0).next().unwrap_or_default();
+                let mut room = [0; 32];
+                let text = v.lent_text(&mut room).split(|b| *b == 0).next().unwrap_or_default();
                 Err(Error::numbered(code as u32, Some(String::from_utf8_lossy(text).into_owned())))
             }
         }

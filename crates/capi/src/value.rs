@@ -2,7 +2,9 @@
 
 use crate::pointer::{POINTER, pointer_in};
 use crate::text::{characters_to_utf16, to_utf16};
-use iolite::engine::{Encoding, Value};
+use iolite::engine::{Encoding, Result, Value};
+use iolite_base::alloc;
+use iolite_value::utf16;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 use std::ptr::{null, null_mut};
@@ -33,6 +35,8 @@ pub(crate) struct Buffers {
     pub(crate) encoding: Encoding,
     /// It is known that the database is in UTF-8: in UTF-16, what is no character there is U+FFFD.
     pub(crate) characters: bool,
+    /// There was no memory for a text that was asked for.
+    pub(crate) short: bool,
 }
 
 impl Buffers {
@@ -42,23 +46,29 @@ impl Buffers {
         self.has_wide = false;
     }
 
-    /// The text of `v`, NUL behind it.
+    /// The text of `v`, NUL behind it. NULL where there is no memory for it, which is noted.
     pub(crate) fn text(&mut self, v: &Value) -> *const c_uchar {
         if v.is_null() {
             return null();
         }
         if !self.has_text {
-            self.text.clear();
-            match v {
+            let put = |out: &mut Vec<u8>, text: &[u8]| {
+                out.clear();
+                alloc::reserve(out, text.len() + 1)?;
+                out.extend_from_slice(text);
+                out.push(0);
+                Ok(())
+            };
+            let done: Result<()> = match v {
                 Value::Blob(b, _) if self.encoding != Encoding::Utf8 => {
-                    if let Ok(text) = iolite_value::utf16::decode(b, self.encoding) {
-                        self.text.extend_from_slice(&text);
-                    }
+                    utf16::decode(b, self.encoding).and_then(|text| put(&mut self.text, &text))
                 }
-                Value::Text(b, _) | Value::Blob(b, _) => self.text.extend_from_slice(b),
-                _ => self.text.extend_from_slice(&v.text_bytes().map(|b| b.to_vec()).unwrap_or_default()),
+                _ => put(&mut self.text, v.lent_text(&mut [0; 32])),
+            };
+            if done.is_err() {
+                self.short = true;
+                return null();
             }
-            self.text.push(0);
             self.has_text = true;
         }
         self.text.as_ptr()
@@ -70,14 +80,23 @@ impl Buffers {
             return null();
         }
         if !self.has_wide {
-            let whole = |v: &Value| v.text_bytes().map(|b| b.to_vec()).unwrap_or_default();
-            self.wide = match v {
-                _ if self.characters => characters_to_utf16(&whole(v)),
-                Value::Blob(b, _) if self.encoding != Encoding::Utf8 => {
-                    iolite_value::utf16::decode(b, self.encoding).map_or(Vec::new(), |t| to_utf16(&t))
-                }
-                _ => to_utf16(&whole(v)),
+            let mut room = [0; 32];
+            let whole = v.lent_text(&mut room);
+            // Asked for before: a text takes twice its bytes at the most.
+            let done = alloc::reserve(&mut Vec::<u8>::new(), 2 * whole.len() + 2).and_then(|()| {
+                Ok(match v {
+                    _ if self.characters => characters_to_utf16(whole),
+                    Value::Blob(b, _) if self.encoding != Encoding::Utf8 => {
+                        to_utf16(&utf16::decode(b, self.encoding)?)
+                    }
+                    _ => to_utf16(whole),
+                })
+            });
+            let Ok(wide) = done else {
+                self.short = true;
+                return null();
             };
+            self.wide = wide;
             self.has_wide = true;
         }
         self.wide.as_ptr() as *const c_void
@@ -89,10 +108,8 @@ impl Buffers {
             Value::Null => 0,
             Value::Blob(..) if self.has_text => self.text.len() as c_int - 1,
             Value::Text(b, _) | Value::Blob(b, _) => b.len() as c_int,
-            _ => {
-                self.text(v);
-                self.text.len() as c_int - 1
-            }
+            _ if self.text(v).is_null() => 0,
+            _ => self.text.len() as c_int - 1,
         }
     }
 
@@ -104,10 +121,8 @@ impl Buffers {
                 self.wide.len() as c_int - 2
             }
             Value::Blob(b, _) => b.len() as c_int,
-            _ => {
-                self.wide(v);
-                self.wide.len() as c_int - 2
-            }
+            _ if self.wide(v).is_null() => 0,
+            _ => self.wide.len() as c_int - 2,
         }
     }
 
@@ -120,7 +135,7 @@ impl Buffers {
             Value::Blob(..) if self.has_text => self.text.as_ptr() as *const c_void,
             Value::Blob(b, _) if b.is_empty() => null(),
             Value::Blob(b, _) => b.as_ptr() as *const c_void,
-            Value::Text(..) if v.text_bytes().is_ok_and(|t| t.is_empty()) => null(),
+            Value::Text(b, _) if b.is_empty() => null(),
             _ => self.text(v) as *const c_void,
         }
     }

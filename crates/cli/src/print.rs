@@ -187,7 +187,7 @@ fn shown(s: &Style, v: &Value) -> Vec<u8> {
 }
 
 fn quoted(s: &Style, v: &Value) -> Vec<u8> {
-    let raw = |v: &Value| to_nul(&v.text_bytes().map(|b| b.to_vec()).unwrap_or_default()).to_vec();
+    let raw = |v: &Value| to_nul(v.lent_text(&mut [0; 32])).to_vec();
     if let Value::Blob(b, _) = v {
         let hex = || b.iter().map(|x| format!("{x:02x}")).collect::<String>();
         match s.blob {
@@ -333,7 +333,7 @@ fn json_value(v: &Value) -> Vec<u8> {
                 b"-1e999".to_vec()
             }
         }
-        Value::Int(_) | Value::Real(_) => v.text_bytes().map(|b| b.to_vec()).unwrap_or_default(),
+        Value::Int(_) | Value::Real(_) => v.lent_text(&mut [0; 32]).to_vec(),
         Value::Text(b, _) => json_string(b, false),
         Value::Blob(b, _) => json_string(b, true),
     }

@@ -32,6 +32,6 @@ pub(crate) fn text(v: &Value) -> Cow<'_, [u8]> {
     match v {
         Value::Null => Cow::Borrowed(&[]),
         Value::Text(b, _) | Value::Blob(b, _) => Cow::Borrowed(b),
-        other => Cow::Owned(other.text_bytes().map(|b| b.to_vec()).unwrap_or_default()),
+        number => Cow::Owned(number.lent_text(&mut [0; 32]).to_vec()),
     }
 }

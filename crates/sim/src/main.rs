@@ -187,7 +187,7 @@ fn search(o: &Options, all: &mut Counts) -> Result<(), String> {
         for (op, code) in fault::FILE_FAULTS {
             c.add(fault::calls(&clean, op, code, false, stride)?);
         }
-        c.add(fault::allocations(&clean, stride * 7)?);
+        c.add(fault::allocations(&clean, if o.quick { 211 } else { 31 })?);
         println!("search: {mode} {sync}: {c:?}, {:.1} s", start.elapsed().as_secs_f64());
         all.add(c);
     }

@@ -2,7 +2,7 @@
 
 use crate::arguments;
 use crate::vector::{Kind, Vector};
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Result};
 use iolite_ext::{
     Declared, FilterArgs, Host, IndexInfo, Module, ModuleKind, TableArgs, Trust, VirtualCursor, VirtualTable,
 };
@@ -50,7 +50,9 @@ impl VirtualCursor for Cursor {
     fn filter(&mut self, _: i32, _: &str, args: &FilterArgs<'_>) -> Result<()> {
         self.vector = None;
         let given = args.first().ok_or(Code::Internal)?;
-        self.vector = Some(Vector::of(given).map_err(|_| Error::from(Code::Error))?);
+        self.vector = Some(
+            Vector::of(given).map_err(|e| if e.code() == Code::Nomem { e } else { Code::Error.into() })?,
+        );
         self.at = 0;
         Ok(())
     }

@@ -61,8 +61,8 @@ impl Table {
         let c = &self.store.config.vectors[k];
         let (name, what) = (&c.name, if new { "Inserted" } else { "Updated" });
         let vector = Vector::of(v).map_err(|e| {
-            let why = e.message();
-            Error::sql(format!("{what} vector for the \"{name}\" column is invalid: {why}"))
+            let told = format!("{what} vector for the \"{name}\" column is invalid: {}", e.message());
+            if e.code() == Code::Nomem { e } else { Error::sql(told) }
         })?;
         if vector.kind != c.kind {
             return fail(format!(

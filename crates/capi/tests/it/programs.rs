@@ -1,6 +1,7 @@
 //! The C programs of `tests/c`: each must print on this library what it prints on the system's SQLite.
 //!
-//! Those of `tests/c/session` and `tests/c/newer` are compared with the pinned SQLite: the system's may lack functions.
+//! Those of `tests/c/session` and `tests/c/newer` are compared with the pinned SQLite: the system's may lack functions. Those of
+//! `tests/c/alone` count by themselves what is wrong, more strictly than any SQLite takes it.
 //! They need a C compiler, `sqlite3.h` and the system's `libsqlite3`; where these are missing, the test says so.
 
 use std::path::{Path, PathBuf};
@@ -47,8 +48,14 @@ fn output(program: &Path, dir: &Path, library: Option<&Path>) -> String {
     format!("{}{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr), o.status)
 }
 
-/// Compiles each program of a folder and compares what it prints on both libraries.
-fn compare(source: &Path, dir: &Path, include: Option<&Path>, stock: Option<&Path>) {
+/// Compiles each program of a folder; `each` is given them. Nothing is run where nothing can be compiled, which is said.
+fn compiled(
+    source: &Path,
+    dir: &Path,
+    include: Option<&Path>,
+    stock: Option<&Path>,
+    each: impl Fn(&Path, &Path),
+) {
     let mut ran = 0;
     for entry in std::fs::read_dir(source).expect("the folder of programs").flatten() {
         let file = entry.path();
@@ -75,14 +82,21 @@ fn compare(source: &Path, dir: &Path, include: Option<&Path>, stock: Option<&Pat
                 return;
             }
         }
-        let (ours, theirs) = (output(&program, dir, Some(&dir.join("lib"))), output(&program, dir, stock));
+        each(&file, &program);
+        ran += 1;
+    }
+    assert!(ran > 0);
+}
+
+/// Compiles each program of a folder and compares what it prints on both libraries.
+fn compare(source: &Path, dir: &Path, include: Option<&Path>, stock: Option<&Path>) {
+    compiled(source, dir, include, stock, |file, program| {
+        let (ours, theirs) = (output(program, dir, Some(&dir.join("lib"))), output(program, dir, stock));
         let (a, b): (Vec<_>, Vec<_>) = (ours.lines().collect(), theirs.lines().collect());
         let differs = |(a, b): &(&&str, &&str)| a != b && !KNOWN.iter().any(|k| a.starts_with(k.0));
         let wrong: Vec<_> = a.iter().zip(&b).enumerate().filter(|(_, p)| differs(p)).take(20).collect();
         assert!(wrong.is_empty() && a.len() == b.len(), "{}: {wrong:#?}\n{ours}", file.display());
-        ran += 1;
-    }
-    assert!(ran > 0);
+    });
 }
 
 #[test]
@@ -159,4 +173,18 @@ fn sessions_and_snapshots_are_as_on_stock() {
 #[test]
 fn what_newer_versions_have_is_as_on_stock() {
     compare_with_pinned("newer");
+}
+
+#[test]
+fn programs_that_count_find_nothing_wrong() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/alone");
+    let Some(dir) = folder("alone") else {
+        println!("not run: no shared library beside this test");
+        return;
+    };
+    compiled(&source, &dir, None, None, |file, program| {
+        let ours = output(program, &dir, Some(&dir.join("lib")));
+        assert!(ours.contains("\nwrong 0\n"), "{}: {ours}", file.display());
+    });
+    let _ = std::fs::remove_dir_all(&dir);
 }
