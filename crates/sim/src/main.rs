@@ -336,6 +336,7 @@ fn files(o: &Options, all: &mut Counts) -> Result<(), String> {
                     c.add(fault::calls(&clean, op, code, persistent, stride)?);
                 }
             }
+            c.add(fault::allocations(&clean, 7 * stride)?);
             println!("files: {mode} {others:?}: {} faults, {:.1} s", c.faults, start.elapsed().as_secs_f64());
             all.add(c);
         }
