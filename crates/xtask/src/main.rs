@@ -2,6 +2,7 @@
 //!
 //! - `tidy`: layers, file lengths, where `unsafe` stands, headers, forbidden words.
 //! - `faults [SEED [NUMBER ...]]`: puts defects back in a copy and sees whether their instruments find them.
+//! - `fuzz [SECONDS [TARGET ...]]`: hostile inputs to SQL, files, JSON, indexes and changesets.
 //! - `speed [ROUNDS]`: a mixed script of everyday programs on stock SQLite and on iolite.
 //! - `dist [small] [rows]`: builds a release and lays out `dist/bin` and `dist/lib`; the smallest library, one without
 //!   columns, or both, in `dist/small`, `dist/rows`, `dist/small-rows`.
@@ -9,6 +10,7 @@
 
 mod dist;
 mod faults;
+mod fuzz;
 mod speed;
 mod tidy;
 
@@ -23,10 +25,11 @@ fn main() {
             let which: Vec<usize> = args.iter().skip(2).filter_map(|n| n.parse().ok()).collect();
             faults::run(&root(), args.get(1).map_or("1", String::as_str), &which)
         }
+        Some("fuzz") => fuzz::run(&root(), &args[1..]),
         Some("dist") => dist::run(&root(), &args[1..]),
         _ => {
             eprintln!(
-                "usage: cargo xtask tidy | faults [SEED [NUMBER ...]] | speed [ROUNDS] | dist [small] [rows]"
+                "usage: cargo xtask tidy | faults [SEED [NUMBER ...]] | fuzz [SECONDS [TARGET ...]] | speed [ROUNDS] | dist [small] [rows]"
             );
             false
         }
