@@ -187,7 +187,7 @@ pub fn encode_buf(
     out: &mut Buf,
 ) -> Result<()> {
     if enc != Encoding::Utf8 && values.iter().any(|v| matches!(v, Value::Text(..))) {
-        return encode_buf(&recoded(values, enc)?, Encoding::Utf8, compact, max, out);
+        return encode_recoded(values, enc, compact, max, out);
     }
     let mut types = [0u8; FEW];
     let Some(types) = types.get_mut(..values.len()) else {
@@ -316,10 +316,53 @@ pub fn encode_head(
     Ok(())
 }
 
-/// Texts in `enc`, the other values as they are.
-#[cold]
-fn recoded(values: &[Value], enc: Encoding) -> Result<Vec<Value>> {
-    values.iter().map(|v| recoded_value(v, enc)).collect()
+/// As [`encode_buf`], with texts that go to a UTF-16 database.
+#[inline(never)]
+fn encode_recoded(
+    values: &[Value],
+    enc: Encoding,
+    compact: impl Fn(usize) -> bool,
+    max: usize,
+    out: &mut Buf,
+) -> Result<()> {
+    let (mut few, mut many) = ([0; FEW], Vec::new());
+    let types = match few.get_mut(..values.len()) {
+        Some(few) => few,
+        None => {
+            iolite_base::alloc::reserve(&mut many, values.len())?;
+            many.resize(values.len(), 0);
+            &mut many[..]
+        }
+    };
+    let (mut header, mut body) = (1, 0);
+    for (i, (v, kept)) in values.iter().zip(types.iter_mut()).enumerate() {
+        *kept = match v {
+            Value::Text(b, _) => utf16::encoded_len(b) as u64 * 2 + 13,
+            v => serial_type(v, compact(i)),
+        };
+        header += varint::len(*kept);
+        body += serial_len(*kept);
+    }
+    let header = with_own_length(header);
+    if header + body > max {
+        return Err(Code::Toobig.into());
+    }
+    let (head, mut rest) = out.reuse_filled(header + body)?.split_at_mut(header);
+    let mut at = varint::put(head, header as u64);
+    for (v, t) in values.iter().zip(&*types) {
+        at += varint::put(&mut head[at..], *t);
+        if let Value::Text(s, _) | Value::Blob(s, _) = v {
+            let (own, more) = rest.split_at_mut(serial_len(*t));
+            match v {
+                Value::Text(..) => utf16::encode_to(s, enc, own),
+                _ => own.copy_from_slice(s),
+            }
+            rest = more;
+            continue;
+        }
+        rest = put_number(bits_of(v, *t), serial_len(*t), rest);
+    }
+    Ok(())
 }
 
 /// A value whose text is in the encoding of the database.
