@@ -211,9 +211,8 @@ pub fn start(stored: &[u8], enc: Encoding) -> ([u8; 8], bool) {
     let n = stored.len().min(16) & !1;
     first[..n].copy_from_slice(&stored[..n]);
     let swap = if enc == Encoding::Utf16be { 8 } else { 0 };
-    let two = [0, 8].map(|at| {
-        u64::from_le_bytes(first[at..at + 8].try_into().expect("eight bytes")).rotate_right(swap)
-    });
+    let two = [0, 8]
+        .map(|at| u64::from_le_bytes(first[at..at + 8].try_into().expect("eight bytes")).rotate_right(swap));
     // What is left is shorter, or has a unit of more than eight bits.
     if (two[0] | two[1]) & 0xff00_ff00_ff00_ff00 == 0 {
         let pack = |x: u64| {

@@ -19,7 +19,7 @@ use crate::expr::columns::Columns;
 use crate::expr::{Eval, Ex};
 use crate::op::rows::SPARSE;
 use crate::pipeline::single::early;
-use crate::query::loops::SEEK;
+use crate::query::loops::{ENTRY, SEEK};
 use crate::query::tables_of;
 use crate::query::{AggSpec, Cond, InFrom, NestedKind, Query};
 use crate::runtime::Runtime;
@@ -510,13 +510,29 @@ fn between(least: i64, most: i64) -> f64 {
     (most as f64 - least as f64 + 1.0).max(0.0)
 }
 
-/// Whether a range of rowids is so short that no table is worth being looked at for it.
-pub(crate) fn walks_few(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
-    if !q.loops.walks {
+/// Whether a range is so short that no table is worth being looked at for it. A table that no query has looked at has no columns, and
+/// all its interior pages would be read: a range of an index that covers the query is walked at once, when it is new.
+pub(crate) fn walks_few(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
+    let [spec] = &q.tables[..] else { return Ok(false) };
+    if spec.query.is_some() || !(q.loops.walks || q.loops.seeks) {
         return Ok(false);
     }
+    let (store, root) = (rt.store(spec.db)?, spec.table.root.get());
+    let known = store.was_large(root).is_some();
+    if !q.loops.walks {
+        let covered = q.loops.each == ENTRY && !q.loops.passes;
+        return Ok(!known && covered && store.is_new(name.rotate_left(29)));
+    }
     let Some((Some(least), Some(most))) = bounds(q, rt, params)? else { return Ok(false) };
-    Ok(SEEK + between(least, most) * WALKED < BEGUN + FEW_LEAVES as f64 * SCANNED)
+    let walk = SEEK + between(least, most) * WALKED;
+    if walk < BEGUN + FEW_LEAVES as f64 * SCANNED {
+        return Ok(true);
+    }
+    if known {
+        return Ok(false);
+    }
+    let mut tree = rt.btree(spec.db)?.cursor(root, TreeKind::Table, false)?;
+    Ok(walk < tree.estimate_leaves()? as f64 * DECODE.0)
 }
 
 /// The bounds of a range without any.
