@@ -375,6 +375,30 @@ pub fn recoded_value(v: &Value, enc: Encoding) -> Result<Value> {
     }
 }
 
+/// Makes a record of another one without field `k`; `false`: it has no such field.
+pub fn without(old: &[u8], k: usize, out: &mut Vec<u8>) -> Result<bool> {
+    let mut h = Header::new(old)?;
+    let (first, body) = (h.at, h.body);
+    for _ in 0..k {
+        if h.next(old)?.is_none() {
+            return Ok(false);
+        }
+    }
+    let before = (h.at, h.body);
+    if h.next(old)?.is_none() {
+        return Ok(false);
+    }
+    let types = [&old[first..before.0], &old[h.at..h.end]];
+    let header = with_own_length(1 + types[0].len() + types[1].len());
+    out.clear();
+    iolite_base::alloc::reserve(out, old.len())?;
+    varint::push(out, header as u64);
+    for part in types.into_iter().chain([&old[body..before.1], &old[h.body..]]) {
+        out.extend_from_slice(part);
+    }
+    Ok(true)
+}
+
 /// A part of a patched record.
 enum Part<'r, 'v> {
     /// Fields that stay: their serial types and their bytes.
