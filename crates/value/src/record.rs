@@ -543,6 +543,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_record_without_a_field_is_that_of_the_others() {
+        // Headers of one byte of length, and of two.
+        for n in [1, 3, 130, 300] {
+            let values: Vec<Value> =
+                (0..n).map(|i| if i % 3 == 0 { Value::text("ab").unwrap() } else { Value::Int(i) }).collect();
+            let (mut whole, mut out) = (Vec::new(), Vec::new());
+            encode(&values, Encoding::Utf8, &mut whole).unwrap();
+            for k in 0..n as usize {
+                let mut others = values.clone();
+                others.remove(k);
+                let mut want = Vec::new();
+                encode(&others, Encoding::Utf8, &mut want).unwrap();
+                assert!(without(&whole, k, &mut out).unwrap());
+                assert_eq!(out, want);
+            }
+            assert!(!without(&whole, n as usize, &mut out).unwrap());
+        }
+    }
+
+    #[test]
     fn a_record_and_its_last_value_make_the_whole_record() {
         let long = |n: usize| Value::blob(&vec![7; n]).unwrap();
         for n in [0, 1, 60, 130, 16_400] {

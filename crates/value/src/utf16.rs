@@ -415,6 +415,9 @@ mod tests {
                     }
                     let coll = crate::Collation::Binary16(enc);
                     let want = coll.compare(&narrow[0], &narrow[1]);
+                    let [(x, all_x), (y, all_y)] = stored.each_ref().map(|t| super::start(t, enc));
+                    assert!(x.cmp(&y).is_eq() || x.cmp(&y) == want, "{a:x?} {b:x?}");
+                    assert!(!(all_x && all_y && x == y) || want.is_eq(), "{a:x?} {b:x?}");
                     assert_eq!(whole_units(&stored[0]).cmp(whole_units(&stored[1])), want, "{a:x?} {b:x?}");
                 }
             }
