@@ -938,9 +938,22 @@ impl Cursor {
         if !self.first()? {
             return Ok(0);
         }
-        let below = |n: &Node| n.ncell as u64 + !n.leaf as u64;
         Ok(self.path.iter().fold(1u64, |n, node| n.saturating_mul(below(node))))
     }
+
+    /// About how many leaves the tree has, likewise.
+    pub fn estimate_leaves(&mut self) -> Result<u64> {
+        if !self.first()? {
+            return Ok(0);
+        }
+        let inner = self.path.iter().filter(|n| !n.leaf);
+        Ok(inner.fold(1u64, |n, node| n.saturating_mul(below(node))))
+    }
+}
+
+/// How many entries or pages lie under a page.
+fn below(n: &Node) -> u64 {
+    n.ncell as u64 + !n.leaf as u64
 }
 
 impl Drop for Cursor {

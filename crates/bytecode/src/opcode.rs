@@ -204,6 +204,7 @@ opcodes! {
     ChangeCount "r[p2] = how many rows the program has changed.";
     ResetCount "Moves the count of changed rows into the statement's and starts anew.";
     Count "r[p2] = number of entries of cursor p1.";
+    CountRun "Adds to r[p2] how many entries cursor p1 has from its own to the last one on its page that is <= the p4 fields from r[p3] (< if p5 is 1; none: all), and goes to that one. Of a table, r[p3] bounds the rowid.";
     Sequence "r[p2] = how many times this was run for cursor p1 before.";
     SorterSkip jump "Jumps to p2 unless a record whose p4 key fields are in the registers from p3 on would be among those that sorter p1 keeps.";
     SorterInsert "Adds the record r[p2] to sorter p1.";

@@ -250,6 +250,7 @@ impl Codegen<'_> {
         let top = self.b.here();
         let op = if reverse { Opcode::Prev } else { Opcode::Next };
         o.step = Step::Next { op, cursor, top };
+        o.stop = stop_reg.map(|(reg, inclusive)| (reg, 1, inclusive));
         if let Some((reg, inclusive)) = stop_reg {
             let id = self.b.reg();
             self.b.emit(Opcode::Rowid, cursor, id, 0);
@@ -349,6 +350,7 @@ impl Codegen<'_> {
             self.b.jump4(op, cursor, exit, base, P4::Int(fields as i64));
         }
         let top = self.b.here();
+        o.stop = Some((stop_base, stop_fields, stop_inclusive)).filter(|s| s.1 > 0);
         if stop_fields > 0 {
             let op = match (a.reverse, stop_inclusive) {
                 (false, true) => Opcode::IdxGT,

@@ -3,7 +3,7 @@
 //! Columns outside of aggregates ("bare" columns) come from the group's first row; with a `min` or `max`, from the
 //! row that gave it (documentation page `lang_select`, section 2.5); of several, the last one counts.
 
-use crate::context::Codegen;
+use crate::context::{Codegen, internal};
 use crate::select::Sink;
 use iolite_base::Result;
 use iolite_bytecode::{FunctionCall, Opcode, P4};
@@ -119,6 +119,20 @@ impl Codegen<'_> {
         Ok(())
     }
 
+    /// Ranges of a tree, a leaf at a time.
+    fn count_runs(&mut self, c: &CorePlan, sink: &mut Sink<'_>) -> Result<()> {
+        let reg = self.b.reg();
+        self.b.emit(Opcode::Integer, 0, reg, 0);
+        let mut loops = self.open_loops(c)?;
+        let (cursor, stop) = loops.range().ok_or_else(|| internal("no range"))?;
+        let (first, fields, within) = stop.unwrap_or((0, 0, true));
+        self.b.emit4(Opcode::CountRun, cursor, reg, first, P4::Int(fields as i64));
+        self.b.p5(!within as u16);
+        self.close_loops(&mut loops)?;
+        self.aggs.insert(c.aggs[0].id, reg);
+        self.output_group(c, &[], 0, None, sink)
+    }
+
     fn accumulator(&mut self, a: &Agg, c: &CorePlan) -> Result<Acc> {
         let mut function = a.function.clone();
         let mut arg_exprs = a.args.clone();
@@ -222,6 +236,9 @@ impl Codegen<'_> {
         bare_regs: i32,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
+        if c.count_runs && !(self.settings.reverse_unordered && c.unordered) {
+            return self.count_runs(c, sink);
+        }
         let captured = self.b.reg();
         self.reset(accs, bare, bare_regs, captured);
         let mut loops = self.open_loops(c)?;

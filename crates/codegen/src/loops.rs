@@ -51,6 +51,8 @@ pub(crate) struct Open {
     done: Option<Label>,
     /// How the loop closes.
     pub step: Step,
+    /// Where its range ends.
+    pub stop: Option<Stop>,
     /// So many fields of the index make a result: behind a row that gave one the next that differs is sought.
     passes: usize,
     /// Loops over the values of IN, outermost first; a skip-scan is the outermost.
@@ -83,6 +85,19 @@ pub(crate) struct InLoop {
     pub skips: Option<(i32, usize)>,
 }
 
+/// The bound at which a loop ends: registers, how many of them, and whether it is within.
+pub(crate) type Stop = (i32, usize, bool);
+
+impl Loops {
+    /// The cursor of the innermost loop, which goes through a range, and where that ends.
+    pub fn range(&self) -> Option<(i32, Option<Stop>)> {
+        match self.levels.last()? {
+            Open { step: Step::Next { cursor, .. }, stop, .. } => Some((*cursor, *stop)),
+            _ => None,
+        }
+    }
+}
+
 impl Open {
     /// A loop without anything around it.
     pub fn plain(g: &mut Codegen<'_>) -> Open {
@@ -91,6 +106,7 @@ impl Open {
             exit: g.b.label(),
             done: None,
             step: Step::Once,
+            stop: None,
             passes: 0,
             ins: Vec::new(),
             left: None,

@@ -70,7 +70,7 @@ impl Compiled {
 
     /// Whether all it looks at is a range of so few rows that rows are better whatever the table is.
     pub fn walks_few(&self, rt: &dyn Runtime, params: &[Value]) -> bool {
-        pipeline::cost::walks_few(&self.query, rt, params).unwrap_or(false)
+        pipeline::cost::walks_few(&self.query, rt, params, self.name).unwrap_or(false)
     }
 
     /// Runs the block with parameters; at most `wanted` rows are needed unless it is negative. `None`: not here. An error is one

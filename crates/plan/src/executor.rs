@@ -164,7 +164,7 @@ impl Choice<'_> {
         // A row of constants, a count that no loop makes, and what has no rows.
         let never = |e: &Expr| matches!(e, Expr::Const(Value::Null | Value::Int(0)));
         let loops = !core.levels.is_empty() || core.window.is_some();
-        if !loops || core.count_only || core.constant.iter().any(never) {
+        if !loops || core.count_only || core.count_runs || core.constant.iter().any(never) {
             return Ok(());
         }
         let block = Block { core, order, limited, whole, nested: self.nested, number: self.sources };

@@ -166,6 +166,8 @@ pub struct CorePlan {
     pub extreme: bool,
     /// `count(*)` over one whole table: no loop, the tree is counted.
     pub count_only: bool,
+    /// `count(*)` over a range of an index or of rowids that nothing else is asked of: a leaf's entries are counted at once.
+    pub count_runs: bool,
     /// Window functions: where rows come from; the loops and groups above are empty then.
     pub window: Option<Box<WindowPlan>>,
     /// Who runs it, where that is not simply its loops: decided when the statement is planned.

@@ -379,6 +379,7 @@ impl<'a> Planner<'a> {
         };
         self.levels(plan, core, path, queries, terms, changing)?;
         plan.count_only = counts && counts_all(plan);
+        plan.count_runs = counts && !plan.count_only && counts_ranges(plan);
         swap(&mut plan.group_by, &mut core.group_by);
         swap(&mut plan.aggs, &mut core.aggs);
         swap(&mut plan.having, &mut core.having);
@@ -985,6 +986,18 @@ fn counts_rows(core: &Core) -> bool {
         && core.aggs[0].filter.is_none()
         && core.having.is_none()
         && !core.result.iter().any(|e| e.any(&mut |x| matches!(x, Expr::Column(_))))
+}
+
+/// Whether the only loop goes through ranges of a tree, forwards, and tests nothing else.
+fn counts_ranges(plan: &CorePlan) -> bool {
+    let [l] = &plan.levels[..] else { return false };
+    let ranges = match &l.access {
+        Access::Index(a) => a.covering && !a.one_row && !a.reverse && !a.nulls_apart,
+        Access::RowidRange { reverse, .. } => !reverse,
+        _ => false,
+    };
+    let inner = !l.source.join.left && !l.source.join.right && l.bloom == Bloom::None;
+    ranges && inner && l.filter.is_empty() && l.on.is_empty() && plan.passes.is_none()
 }
 
 /// Whether the only loop goes through a whole tree and tests nothing: what a partial index has is no longer to be tested.

@@ -187,7 +187,7 @@ pub fn encode_buf(
     out: &mut Buf,
 ) -> Result<()> {
     if enc != Encoding::Utf8 && values.iter().any(|v| matches!(v, Value::Text(..))) {
-        return encode_buf(&recoded(values, enc)?, Encoding::Utf8, compact, max, out);
+        return encode_recoded(values, enc, compact, max, out);
     }
     let mut types = [0u8; FEW];
     let Some(types) = types.get_mut(..values.len()) else {
@@ -316,10 +316,53 @@ pub fn encode_head(
     Ok(())
 }
 
-/// Texts in `enc`, the other values as they are.
-#[cold]
-fn recoded(values: &[Value], enc: Encoding) -> Result<Vec<Value>> {
-    values.iter().map(|v| recoded_value(v, enc)).collect()
+/// As [`encode_buf`], with texts that go to a UTF-16 database.
+#[inline(never)]
+fn encode_recoded(
+    values: &[Value],
+    enc: Encoding,
+    compact: impl Fn(usize) -> bool,
+    max: usize,
+    out: &mut Buf,
+) -> Result<()> {
+    let (mut few, mut many) = ([0; FEW], Vec::new());
+    let types = match few.get_mut(..values.len()) {
+        Some(few) => few,
+        None => {
+            iolite_base::alloc::reserve(&mut many, values.len())?;
+            many.resize(values.len(), 0);
+            &mut many[..]
+        }
+    };
+    let (mut header, mut body) = (1, 0);
+    for (i, (v, kept)) in values.iter().zip(types.iter_mut()).enumerate() {
+        *kept = match v {
+            Value::Text(b, _) => utf16::encoded_len(b) as u64 * 2 + 13,
+            v => serial_type(v, compact(i)),
+        };
+        header += varint::len(*kept);
+        body += serial_len(*kept);
+    }
+    let header = with_own_length(header);
+    if header + body > max {
+        return Err(Code::Toobig.into());
+    }
+    let (head, mut rest) = out.reuse_filled(header + body)?.split_at_mut(header);
+    let mut at = varint::put(head, header as u64);
+    for (v, t) in values.iter().zip(&*types) {
+        at += varint::put(&mut head[at..], *t);
+        if let Value::Text(s, _) | Value::Blob(s, _) = v {
+            let (own, more) = rest.split_at_mut(serial_len(*t));
+            match v {
+                Value::Text(..) => utf16::encode_to(s, enc, own),
+                _ => own.copy_from_slice(s),
+            }
+            rest = more;
+            continue;
+        }
+        rest = put_number(bits_of(v, *t), serial_len(*t), rest);
+    }
+    Ok(())
 }
 
 /// A value whose text is in the encoding of the database.
@@ -330,6 +373,30 @@ pub fn recoded_value(v: &Value, enc: Encoding) -> Result<Value> {
         }
         v => Ok(v.clone()),
     }
+}
+
+/// Makes a record of another one without field `k`; `false`: it has no such field.
+pub fn without(old: &[u8], k: usize, out: &mut Vec<u8>) -> Result<bool> {
+    let mut h = Header::new(old)?;
+    let (first, body) = (h.at, h.body);
+    for _ in 0..k {
+        if h.next(old)?.is_none() {
+            return Ok(false);
+        }
+    }
+    let before = (h.at, h.body);
+    if h.next(old)?.is_none() {
+        return Ok(false);
+    }
+    let types = [&old[first..before.0], &old[h.at..h.end]];
+    let header = with_own_length(1 + types[0].len() + types[1].len());
+    out.clear();
+    iolite_base::alloc::reserve(out, old.len())?;
+    varint::push(out, header as u64);
+    for part in types.into_iter().chain([&old[body..before.1], &old[h.body..]]) {
+        out.extend_from_slice(part);
+    }
+    Ok(true)
 }
 
 /// A part of a patched record.
@@ -474,6 +541,26 @@ fn compact_int(r: f64, compact: bool) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_without_a_field_is_that_of_the_others() {
+        // Headers of one byte of length, and of two.
+        for n in [1, 3, 130, 300] {
+            let values: Vec<Value> =
+                (0..n).map(|i| if i % 3 == 0 { Value::text("ab").unwrap() } else { Value::Int(i) }).collect();
+            let (mut whole, mut out) = (Vec::new(), Vec::new());
+            encode(&values, Encoding::Utf8, &mut whole).unwrap();
+            for k in 0..n as usize {
+                let mut others = values.clone();
+                others.remove(k);
+                let mut want = Vec::new();
+                encode(&others, Encoding::Utf8, &mut want).unwrap();
+                assert!(without(&whole, k, &mut out).unwrap());
+                assert_eq!(out, want);
+            }
+            assert!(!without(&whole, n as usize, &mut out).unwrap());
+        }
+    }
 
     #[test]
     fn a_record_and_its_last_value_make_the_whole_record() {

@@ -1,6 +1,6 @@
 //! UTF-16 databases: transcoding at the border, and the byte order of BINARY there.
 
-use crate::utf8;
+use crate::{Value, utf8};
 use iolite_base::{Bytes, Encoding, Result};
 use std::cmp::Ordering;
 
@@ -26,6 +26,18 @@ pub fn decode(b: &[u8], enc: Encoding) -> Result<Bytes> {
     out.resize(at + room, 0);
     let n = narrow(rest, enc, &mut out[at..]);
     Bytes::copy_of(&out[..at + n])
+}
+
+/// As [`decode`], to a value that keeps its memory where it can.
+pub fn decode_into(b: &[u8], enc: Encoding, to: &mut Value) -> Result<()> {
+    let b = whole_units(b);
+    if b.len() <= 2 * SHORT {
+        let mut out = [0; 3 * SHORT];
+        let n = narrow(b, enc, &mut out);
+        return to.set_text(&out[..n]);
+    }
+    *to = Value::Text(decode(b, enc)?, 0);
+    Ok(())
 }
 
 /// Units to UTF-8, three bytes each at the most; how many bytes they come to.
@@ -79,23 +91,49 @@ pub fn encode_characters(b: &[u8], enc: Encoding) -> Vec<u8> {
 
 /// UTF-8 bytes to UTF-16, read as leniently as SQLite does ([`crate::utf8`]), but for what [`decode`] made of surrogates.
 pub fn encode(b: &[u8], enc: Encoding) -> Vec<u8> {
-    let mut out = Vec::with_capacity(2 * b.len());
-    let mut rest = b;
-    while !rest.is_empty() {
-        if let Some(eight) = rest.first_chunk().and_then(|c| eight_as_units(*c, enc)) {
-            out.extend_from_slice(&eight);
-            rest = &rest[8..];
+    let mut out = vec![0; encoded_len(b)];
+    encode_to(b, enc, &mut out);
+    out
+}
+
+/// How many bytes [`encode`] makes of a text.
+pub fn encoded_len(b: &[u8]) -> usize {
+    if b.is_ascii() {
+        return 2 * b.len();
+    }
+    let (mut i, mut n) = (0, 0);
+    while i < b.len() {
+        if b[i].is_ascii() {
+            (i, n) = (i + 1, n + 2);
             continue;
         }
-        let ascii = rest.iter().position(|c| !c.is_ascii()).unwrap_or(rest.len());
-        rest[..ascii].iter().for_each(|c| out.extend_from_slice(&bytes(*c as u16, enc)));
-        rest = &rest[ascii..];
-        // No character reaches beyond the next of ASCII.
-        let other = rest.iter().position(u8::is_ascii).unwrap_or(rest.len());
-        units(&rest[..other]).for_each(|u| out.extend_from_slice(&bytes(u, enc)));
-        rest = &rest[other..];
+        let (_, units, end) = units_at(b, i, Unit::Lone);
+        (i, n) = (end, n + 2 * units);
     }
-    out
+    n
+}
+
+/// As [`encode`], to a place of as many bytes as [`encoded_len`] says.
+pub fn encode_to(b: &[u8], enc: Encoding, out: &mut [u8]) {
+    let (mut i, mut at) = (0, 0);
+    while i < b.len() {
+        if let Some(eight) = b[i..].first_chunk().and_then(|c| eight_as_units(*c, enc)) {
+            out[at..at + 16].copy_from_slice(&eight);
+            (i, at) = (i + 8, at + 16);
+            continue;
+        }
+        if b[i].is_ascii() {
+            out[at..at + 2].copy_from_slice(&bytes(b[i] as u16, enc));
+            (i, at) = (i + 1, at + 2);
+            continue;
+        }
+        let (two, units, end) = units_at(b, i, Unit::Lone);
+        for u in &two[..units] {
+            out[at..at + 2].copy_from_slice(&bytes(*u, enc));
+            at += 2;
+        }
+        i = end;
+    }
 }
 
 /// Texts of no more units are decoded where no memory has to be found.
@@ -168,20 +206,34 @@ pub fn whole_units(stored: &[u8]) -> &[u8] {
 /// How a stored text begins, where they are compared byte by byte, and whether that is all there is to it: a byte for each of eight units, as long as
 /// these say it all. What follows one of more than eight bits is greater than all that may follow a smaller one.
 pub fn start(stored: &[u8], enc: Encoding) -> ([u8; 8], bool) {
+    let whole = stored.len() < 16;
+    let mut first = [0; 16];
+    let n = stored.len().min(16) & !1;
+    first[..n].copy_from_slice(&stored[..n]);
+    let swap = if enc == Encoding::Utf16be { 8 } else { 0 };
+    let two = [0, 8]
+        .map(|at| u64::from_le_bytes(first[at..at + 8].try_into().expect("eight bytes")).rotate_right(swap));
+    // What is left is shorter, or has a unit of more than eight bits.
+    if (two[0] | two[1]) & 0xff00_ff00_ff00_ff00 == 0 {
+        let pack = |x: u64| {
+            let x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
+            (x | x >> 16) as u32
+        };
+        let start = u64::from(pack(two[0])) | u64::from(pack(two[1])) << 32;
+        let start = start.to_le_bytes();
+        return (start, whole && start[..n / 2].iter().all(|u| *u != 0));
+    }
     let mut start = [0; 8];
-    let mut whole = stored.len() < 16;
     for (n, u) in stored.chunks_exact(2).take(8).enumerate() {
         let u = unit([u[0], u[1]], enc);
-        whole &= u != 0;
+        start[n] = u as u8;
         if u > 0xff {
             let from = if enc == Encoding::Utf16be { n } else { n + 1 };
-            start[n] = u as u8;
             start[from..].fill(0xff);
-            return (start, false);
+            break;
         }
-        start[n] = u as u8;
     }
-    (start, whole)
+    (start, false)
 }
 
 /// The length of a stored text without the spaces at its end.
@@ -219,27 +271,32 @@ fn units(b: &[u8]) -> impl Iterator<Item = u16> + '_ {
 fn units_of(b: &[u8], lone: fn(u16) -> Unit) -> impl Iterator<Item = u16> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let (c, end) = (at < b.len()).then(|| utf8::decode(b, at))?;
-        let own = &b[at..end];
+        let (pair, n, end) = (at < b.len()).then(|| units_at(b, at, lone))?;
         at = end;
-        Some(match *own {
-            // What counts as no character in UTF-8 is a unit here: surrogates, U+FFFE, U+FFFF.
-            [0xed, x @ 0xa0..=0xbf, y] => lone(0xd000 | (x as u16 & 0x3f) << 6 | y as u16 & 0x3f),
-            [0xef, 0xbf, y @ 0xbe..=0xbf] => lone(0xffc0 | y as u16 & 0x3f),
-            _ => Unit::Char(char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)),
-        })
+        Some(pair.into_iter().take(n))
     })
-    .flat_map(|u| {
-        let mut pair = [0; 2];
-        let n = match u {
-            Unit::Lone(u) => {
-                pair[0] = u;
-                1
-            }
-            Unit::Char(c) => c.encode_utf16(&mut pair).len(),
-        };
-        pair.into_iter().take(n)
-    })
+    .flatten()
+}
+
+/// The units of the character at `i`, how many these are, and where it ends.
+#[inline]
+fn units_at(b: &[u8], i: usize, lone: fn(u16) -> Unit) -> ([u16; 2], usize, usize) {
+    let (c, end) = utf8::decode(b, i);
+    let unit = match b[i..end] {
+        // What counts as no character in UTF-8 is a unit here: surrogates, U+FFFE, U+FFFF.
+        [0xed, x @ 0xa0..=0xbf, y] => lone(0xd000 | (x as u16 & 0x3f) << 6 | y as u16 & 0x3f),
+        [0xef, 0xbf, y @ 0xbe..=0xbf] => lone(0xffc0 | y as u16 & 0x3f),
+        _ => Unit::Char(char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)),
+    };
+    let mut pair = [0; 2];
+    let n = match unit {
+        Unit::Lone(u) => {
+            pair[0] = u;
+            1
+        }
+        Unit::Char(c) => c.encode_utf16(&mut pair).len(),
+    };
+    (pair, n, end)
 }
 
 enum Unit {
@@ -268,7 +325,14 @@ pub fn compare(a: &[u8], b: &[u8], enc: Encoding) -> Ordering {
 fn alike(a: &[u8], b: &[u8]) -> usize {
     const STEP: usize = 32;
     let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP)).take_while(|(x, y)| x == y).count();
-    let at = steps * STEP;
+    let mut at = steps * STEP;
+    while let (Some(x), Some(y)) = (a[at..].first_chunk(), b[at..].first_chunk()) {
+        let other = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if other != 0 {
+            return at + other.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
     at + a[at..].iter().zip(&b[at..]).take_while(|(x, y)| x == y).count()
 }
 
@@ -351,6 +415,9 @@ mod tests {
                     }
                     let coll = crate::Collation::Binary16(enc);
                     let want = coll.compare(&narrow[0], &narrow[1]);
+                    let [(x, all_x), (y, all_y)] = stored.each_ref().map(|t| super::start(t, enc));
+                    assert!(x.cmp(&y).is_eq() || x.cmp(&y) == want, "{a:x?} {b:x?}");
+                    assert!(!(all_x && all_y && x == y) || want.is_eq(), "{a:x?} {b:x?}");
                     assert_eq!(whole_units(&stored[0]).cmp(whole_units(&stored[1])), want, "{a:x?} {b:x?}");
                 }
             }

@@ -12,7 +12,7 @@ use iolite_base::{Buf, Bytes, Code, Encoding, Result, varint};
 use iolite_btree::{Ahead, Btree, Cursor};
 use iolite_bytecode::p5;
 use iolite_ext::{RowSource, VirtualCursor};
-use iolite_value::{KeyInfo, Value, record};
+use iolite_value::{KeyInfo, Value, record, utf16};
 use std::rc::Rc;
 
 /// A cursor.
@@ -432,6 +432,8 @@ impl TreeCursor {
                 0 => out.set_blob(bytes)?,
                 _ => out.set_text(bytes)?,
             }
+        } else if t >= 12 && t & 1 != 0 && enc != Encoding::Utf8 {
+            utf16::decode_into(&buf[off + from..off + from + size], enc, out)?;
         } else {
             *out = record::value_in(t as u64, buf, off + from, size, enc)?;
         }

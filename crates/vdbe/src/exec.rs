@@ -571,6 +571,7 @@ impl Vm {
                     t.moved(false);
                     self.set(i.p2, Value::Int(n as i64));
                 }
+                Opcode::CountRun => ops::seek::count_run(self, i)?,
                 Opcode::Sequence => {
                     let n = match self.tree(i.p1) {
                         Ok(t) => {

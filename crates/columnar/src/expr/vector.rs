@@ -7,13 +7,17 @@
 
 use crate::expr::batch::{Batch, BatchRow, Ints, Reals, compared, int_bounds, is_real, is_vector};
 use crate::expr::condition::Truth;
-use crate::expr::scope::Scope;
+use crate::expr::scope::{OneField, Scope, few_values};
 use crate::expr::{Cmp, Ex};
 use crate::store::chunk::{Data, Field};
 use iolite_base::{Code, Result, alloc};
 use iolite_plan::bound::BinOp;
 use iolite_value::{Affinity, Value, utf8};
 use std::borrow::Cow;
+use std::cell::RefCell;
+
+/// Of a column with a dictionary entries are computed once where there are so many times the rows.
+const FEW: u64 = 2;
 
 /// An expression, brought into a form.
 pub(crate) enum Node {
@@ -66,6 +70,12 @@ pub(crate) enum Node {
     Best {
         of: Vec<Node>,
         max: bool,
+    },
+    /// What one column of a dictionary decides, with what it is for the entries that rows have had.
+    OfEntry {
+        ex: Ex,
+        slot: usize,
+        known: RefCell<Vec<Option<Value>>>,
     },
     Any(Ex),
 }
@@ -166,6 +176,20 @@ pub(crate) fn is_kernel(name: &str) -> bool {
 impl Node {
     /// Brings an expression into form.
     pub fn of(ex: &Ex, s: &Scope<'_>) -> Result<Node> {
+        Ok(match Node::formed(ex, s)? {
+            Node::Any(ex) => match few_values(&ex, s) {
+                Some((slot, n)) if s.most_rows.is_none_or(|rows| n as u64 * FEW <= rows) => {
+                    let mut known = crate::memory::room(n)?;
+                    known.resize_with(n, || None);
+                    Node::OfEntry { ex, slot, known: RefCell::new(known) }
+                }
+                _ => Node::Any(ex),
+            },
+            formed => formed,
+        })
+    }
+
+    fn formed(ex: &Ex, s: &Scope<'_>) -> Result<Node> {
         if int_bounds(ex, s.cols, s.places, &|t| s.left[t]).is_some() {
             return Ok(Node::Ints(ex.clone()));
         }
@@ -381,13 +405,11 @@ impl Node {
                 }
                 Vector::Values(out)
             }
-            Node::Any(ex) => {
-                let mut out = crate::memory::room(n)?;
-                for i in 0..n {
-                    out.push(s.eval.value(ex, &BatchRow { batch: b, i })?);
-                }
-                Vector::Values(out)
-            }
+            Node::OfEntry { ex, slot, known } => match entries(ex, *slot, &mut known.borrow_mut(), b, s)? {
+                Some(v) => v,
+                None => each(ex, b, s)?,
+            },
+            Node::Any(ex) => each(ex, b, s)?,
         })
     }
 
@@ -421,6 +443,53 @@ pub(crate) fn column<'v>(slot: usize, b: &Batch<'v>) -> Result<Vec<Field<'v>>> {
         _ => out.extend(b.outer.iter().map(|r| chunk.field(*r as usize, dict))),
     }
     Ok(out)
+}
+
+/// An expression row by row.
+fn each<'v>(ex: &Ex, b: &Batch<'_>, s: &Scope<'_>) -> Result<Vector<'v>> {
+    let mut out = crate::memory::room(b.outer.len())?;
+    for i in 0..b.outer.len() {
+        out.push(s.eval.value(ex, &BatchRow { batch: b, i })?);
+    }
+    Ok(Vector::Values(out))
+}
+
+/// An expression of one column, computed for entries of its dictionary that are not `known` yet. `None`: it has none here.
+fn entries<'v>(
+    ex: &Ex,
+    slot: usize,
+    known: &mut [Option<Value>],
+    b: &Batch<'_>,
+    s: &Scope<'_>,
+) -> Result<Option<Vector<'v>>> {
+    let (t, c) = b.places.at[slot];
+    let loaded = &b.cols[t].loaded;
+    let Data::Dict { codes } = &loaded.parts[b.part].cols[c].data else { return Ok(None) };
+    let dict = &loaded.dicts[c];
+    let n = b.outer.len();
+    let mut of: Vec<u32> = crate::memory::room(n)?;
+    codes.each(&b.outer, |code| of.push(code));
+    let (mut ints, mut nulls) = (true, false);
+    for code in &of {
+        let place = known.get_mut(*code as usize).ok_or(Code::Internal)?;
+        let v = match place {
+            Some(v) => v,
+            None => place.insert(s.eval.value(ex, &OneField(dict.get(*code)))?),
+        };
+        ints &= matches!(v, Value::Int(_) | Value::Null);
+        nulls |= v.is_null();
+    }
+    let of = of.iter().map(|code| known[*code as usize].as_ref().unwrap_or(&Value::Null));
+    if ints {
+        let int = |v: &Value| if let Value::Int(i) = v { *i } else { 0 };
+        let nulls = if nulls { of.clone().map(Value::is_null).collect() } else { Vec::new() };
+        let mut values = crate::memory::room(n)?;
+        values.extend(of.map(int));
+        return Ok(Some(Vector::Ints(Ints { values, nulls })));
+    }
+    let mut values = crate::memory::room(n)?;
+    values.extend(of.cloned());
+    Ok(Some(Vector::Values(values)))
 }
 
 /// Parts of texts; `place` says which, or that the scalar code is to say.

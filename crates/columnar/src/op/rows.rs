@@ -22,7 +22,7 @@ use iolite_value::Value;
 use iolite_value::compare::KeyField;
 
 /// Of so many leaves at most one is decoded for single rows.
-const SPARSE: usize = 8;
+pub(crate) const SPARSE: usize = 8;
 
 /// Collects positions.
 pub(crate) enum Picked<'a> {

@@ -17,7 +17,9 @@
 
 use crate::expr::columns::Columns;
 use crate::expr::{Eval, Ex};
-use crate::query::loops::SEEK;
+use crate::op::rows::SPARSE;
+use crate::pipeline::single::early;
+use crate::query::loops::{ENTRY, SEEK};
 use crate::query::tables_of;
 use crate::query::{AggSpec, Cond, InFrom, NestedKind, Query};
 use crate::runtime::Runtime;
@@ -85,6 +87,8 @@ const SAMPLED_LEAVES: usize = 24;
 const MANY_OF: i64 = 4;
 /// What a query in a condition lets through.
 const BY_QUERY: f64 = 0.5;
+/// Columns are decoded for a query once rows have taken this share of the time that it takes.
+const PATIENCE: f64 = 0.5;
 
 /// What an arm would take.
 #[derive(Clone, Copy, Default)]
@@ -220,7 +224,7 @@ fn rows_of_all(q: &Query, rt: &dyn Runtime) -> Result<f64> {
 
 /// The columns of a table that are wanted for all of its rows.
 fn early_columns(q: &Query, t: usize) -> Vec<ColKey> {
-    let soon = q.slots.iter().zip(crate::pipeline::single::early(q)).filter(|s| s.1).map(|s| s.0);
+    let soon = q.slots.iter().zip(early(q)).filter(|s| s.1).map(|s| s.0);
     soon.chain(&q.order_slots).filter(|s| s.table == t).map(|s| s.key()).collect()
 }
 
@@ -506,13 +510,29 @@ fn between(least: i64, most: i64) -> f64 {
     (most as f64 - least as f64 + 1.0).max(0.0)
 }
 
-/// Whether a range of rowids is so short that no table is worth being looked at for it.
-pub(crate) fn walks_few(q: &Query, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
-    if !q.loops.walks {
+/// Whether a range is so short that no table is worth being looked at for it. A table that no query has looked at has no columns, and
+/// all its interior pages would be read: a range of an index that covers the query is walked at once, when it is new.
+pub(crate) fn walks_few(q: &Query, rt: &dyn Runtime, params: &[Value], name: u64) -> Result<bool> {
+    let [spec] = &q.tables[..] else { return Ok(false) };
+    if spec.query.is_some() || !(q.loops.walks || q.loops.seeks) {
         return Ok(false);
     }
+    let (store, root) = (rt.store(spec.db)?, spec.table.root.get());
+    let known = store.was_large(root).is_some();
+    if !q.loops.walks {
+        let covered = q.loops.each == ENTRY && !q.loops.passes;
+        return Ok(!known && covered && store.is_new(name.rotate_left(29)));
+    }
     let Some((Some(least), Some(most))) = bounds(q, rt, params)? else { return Ok(false) };
-    Ok(SEEK + between(least, most) * WALKED < BEGUN + FEW_LEAVES as f64 * SCANNED)
+    let walk = SEEK + between(least, most) * WALKED;
+    if walk < BEGUN + FEW_LEAVES as f64 * SCANNED {
+        return Ok(true);
+    }
+    if known {
+        return Ok(false);
+    }
+    let mut tree = rt.btree(spec.db)?.cursor(root, TreeKind::Table, false)?;
+    Ok(walk < tree.estimate_leaves()? as f64 * DECODE.0)
 }
 
 /// The bounds of a range without any.
@@ -675,6 +695,35 @@ fn decoding_late(arm: &Query, rt: &dyn Runtime) -> Result<f64> {
     decoding(arm, 0, &late, (&store, &bt, &state))
 }
 
+/// Nanoseconds for decoding the columns that only the result reads of the only table, where so many rows are found that they are not
+/// decoded one by one. `sampled`: how many rows satisfy the conditions, if that is known.
+fn decoding_of_found(
+    q: &Query,
+    rt: &dyn Runtime,
+    params: &[Value],
+    wanted: i64,
+    sampled: Option<f64>,
+) -> Result<f64> {
+    if q.tables.len() > 1 || q.tables[0].query.is_some() || !early(q).contains(&false) {
+        return Ok(0.0);
+    }
+    let spec = &q.tables[0];
+    let state = rt.store(spec.db)?.table(&rt.btree(spec.db)?, spec.table.root.get())?;
+    let leaves = state.leaves() as f64;
+    let most = if wanted < 0 { f64::INFINITY } else { wanted as f64 };
+    if most * SPARSE as f64 <= leaves {
+        return Ok(0.0);
+    }
+    let found = match sampled {
+        Some(rows) => Some(rows),
+        None => sample_rows(q, &q.conds, rt, params)?,
+    };
+    let found = found.unwrap_or(f64::INFINITY).min(most);
+    // On so many leaves do they lie, if they lie anywhere.
+    let on = leaves * (1.0 - (-found / leaves).exp());
+    if on * SPARSE as f64 <= leaves { Ok(0.0) } else { decoding_late(q, rt) }
+}
+
 /// Whether loops that stop at a query's LIMIT are done before columns have been looked at: the first of its arms gives rows of a
 /// table as they come.
 fn stops_early(from: &InFrom, rt: &dyn Runtime, params: &[Value]) -> Result<bool> {
@@ -807,20 +856,23 @@ pub(crate) fn better_in_rows(
     if e.scan + e.rest < e.build + e.look + BEGUN || begins_with_few(q, rt, params, name, &e)? {
         return Ok(true);
     }
-    let limit = e.decode;
-    if e.scan < limit
-        && e.scan + e.rest >= limit
-        && e.rest < f64::INFINITY
-        && q.loops.scans
-        && let Some(rows) = sample_rows(q, &q.conds, rt, params)?
-    {
-        e.rest *= rows / e.first;
+    let mut sampled = None;
+    let mut limit = e.decode;
+    if e.scan < limit && e.scan + e.rest >= limit && e.rest < f64::INFINITY && q.loops.scans {
+        sampled = sample_rows(q, &q.conds, rt, params)?;
+        if let Some(rows) = sampled {
+            e.rest *= rows / e.first;
+        }
     }
+    if q.loops.scans && e.scan + e.rest >= limit {
+        limit += decoding_of_found(q, rt, params, wanted, sampled)?;
+    }
+    let loops = e.scan + e.rest;
     // Within a write transaction columns are decoded for this once, and those with values on overflow pages always are.
-    if e.scan + e.rest >= limit || !keep || e.decodes_again {
-        return Ok(e.scan + e.rest < limit);
+    if loops >= limit || !keep || e.decodes_again {
+        return Ok(loops < limit);
     }
     let mut db = None;
     q.each_table(&mut |t, _| db = db.or(Some(t.db)));
-    db.map_or(Ok(false), |db| Ok(rt.store(db)?.is_new(name)))
+    db.map_or(Ok(false), |db| Ok(rt.store(db)?.spent(name, loops) < PATIENCE * limit))
 }

@@ -3,7 +3,7 @@
 
 use crate::expr::vector::is_kernel;
 use iolite_ext::{Function, FunctionFlags, Implementation};
-use iolite_plan::bound::{Agg, Expr, Held, InSelect, SourceKind};
+use iolite_plan::bound::{Agg, BinOp, Expr, Held, InSelect, SourceKind};
 use iolite_plan::executor::Block;
 use iolite_plan::plan::*;
 
@@ -43,10 +43,15 @@ fn only_calls(c: &CorePlan) -> bool {
     c.grouping == Grouping::All && c.levels.len() == 1 && !tests(c) && c.aggs.iter().any(calls)
 }
 
-/// Whether an expression is a call of a function that no kernel knows.
+/// Whether an expression is a call of a function that no kernel knows, or joins texts of several columns.
 fn is_unknown(e: &Expr) -> bool {
     let scalar = |f: &Function| matches!(f.imp, Implementation::Scalar(_));
-    matches!(e, Expr::Call(c) if scalar(&c.function) && !is_kernel(&c.function.name))
+    let columns = |e: &Expr| e.any(&mut |e| matches!(e, Expr::Column(_)));
+    match e {
+        Expr::Call(c) => scalar(&c.function) && !is_kernel(&c.function.name),
+        Expr::Binary(BinOp::Concat, a, b) => columns(a) && columns(b),
+        _ => false,
+    }
 }
 
 /// Whether a loop finds the values of such calls in its index, where columns would call the functions for all rows.

@@ -9,7 +9,7 @@ pub(crate) const SEEK: f64 = 800.0;
 /// For the next entry of an index, or the next row.
 const STEP: f64 = 85.0;
 /// For the next entry of an index that covers the query.
-const ENTRY: f64 = 40.0;
+pub(crate) const ENTRY: f64 = 40.0;
 /// For a value of an index that is sought behind the one before it.
 const PASSED: f64 = 450.0;
 /// For a row that a Bloom filter is asked about.

@@ -25,6 +25,18 @@ impl Store {
         seen.insert(name)
     }
 
+    /// Nanoseconds that rows have taken for a query so far, to which those of this run are added.
+    pub(crate) fn spent(&self, name: u64, now: f64) -> f64 {
+        let mut spent = lock(&self.spent);
+        if spent.len() > 10_000 {
+            spent.clear();
+        }
+        let all = spent.entry(name).or_insert(0.0);
+        let before = *all;
+        *all += now;
+        before
+    }
+
     /// Why a query was declined at this state of its first table, if it was; that counts as once more.
     pub(crate) fn refused(&self, name: u64, stamp: u64) -> bool {
         let why = lock(&self.refused).get(&name).filter(|r| r.0 == stamp).map(|r| r.1.clone());

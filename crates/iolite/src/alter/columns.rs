@@ -6,7 +6,7 @@ use super::text::{apply, blanks};
 use crate::binding::with_env;
 use crate::connection::Connection;
 use iolite_base::{Code, Error, Limit, Result};
-use iolite_btree::{InsertAt, TreeKind};
+use iolite_btree::{Cursor, InsertAt, TreeKind};
 use iolite_plan::bind::Binder;
 use iolite_sql::ast::{self, ColumnConstraintKind, Span, Stmt};
 use iolite_sql::lexer::Lexer;
@@ -261,34 +261,30 @@ impl Job {
     /// Takes a field out of every record of the table.
     fn remove_field(&self, c: &Connection, field: usize) -> Result<()> {
         let b = c.0.btree_of(self.db)?;
-        let enc = c.0.encoding();
-        let primary = self.table.primary_index();
-        let (root, kind) = match &primary {
-            Some(i) => (i.root.get(), TreeKind::Index),
-            None => (self.table.root.get(), TreeKind::Table),
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        let Some(primary) = self.table.primary_index() else {
+            let mut rows = b.cursor(self.table.root.get(), TreeKind::Table, true)?;
+            let mut more = rows.first()?;
+            while more {
+                read_record(&mut rows, &mut old)?;
+                if record::without(&old, field, &mut new)? {
+                    rows.insert_row(rows.rowid(), &new, 0, InsertAt::Here(Ordering::Equal))?;
+                }
+                more = rows.next()?;
+            }
+            return Ok(());
         };
+        let (root, kind) = (primary.root.get(), TreeKind::Index);
         // Records are read from one tree while a new one grows; then the old root takes the new content.
         let temp = iolite_btree::Btree::ephemeral(c.0.vfs.clone())?;
         let new_root = temp.create_tree(kind)?;
         let mut from = b.cursor(root, kind, false)?;
         let mut to = temp.cursor(new_root, kind, true)?;
         let mut more = from.first()?;
-        let real: Vec<bool> = self.real_fields(field);
         while more {
-            let mut rec = iolite_base::alloc::zeroed(from.payload_len() as usize)?;
-            from.read_payload(0, &mut rec)?;
-            let mut values = record::decode(&rec, enc)?;
-            if field < values.len() {
-                values.remove(field);
-            }
-            let mut out = Vec::new();
-            record::encode_with(&values, enc, |k| real.get(k) == Some(&true), &mut out)?;
-            match kind {
-                TreeKind::Table => to.insert_row(from.rowid(), &out, 0, InsertAt::Append)?,
-                TreeKind::Index => {
-                    to.insert_entry(&out, InsertAt::Append, &mut |_: &[u8]| Ok(Ordering::Less))?
-                }
-            }
+            read_record(&mut from, &mut old)?;
+            let entry = if record::without(&old, field, &mut new)? { &new } else { &old };
+            to.insert_entry(entry, InsertAt::Append, &mut |_: &[u8]| Ok(Ordering::Less))?;
             more = from.next()?;
         }
         drop(from);
@@ -296,29 +292,21 @@ impl Job {
         let mut back = b.cursor(root, kind, true)?;
         let mut more = to.first()?;
         while more {
-            let mut rec = iolite_base::alloc::zeroed(to.payload_len() as usize)?;
-            to.read_payload(0, &mut rec)?;
-            match kind {
-                TreeKind::Table => back.insert_row(to.rowid(), &rec, 0, InsertAt::Append)?,
-                TreeKind::Index => {
-                    back.insert_entry(&rec, InsertAt::Append, &mut |_: &[u8]| Ok(Ordering::Less))?
-                }
-            }
+            read_record(&mut to, &mut old)?;
+            back.insert_entry(&old, InsertAt::Append, &mut |_: &[u8]| Ok(Ordering::Less))?;
             more = to.next()?;
         }
         Ok(())
     }
+}
 
-    /// Which fields belong to REAL columns, the dropped one left out.
-    fn real_fields(&self, dropped: usize) -> Vec<bool> {
-        self.table
-            .storage
-            .iter()
-            .enumerate()
-            .filter(|(f, _)| *f != dropped)
-            .map(|(_, c)| self.table.columns[*c].affinity == iolite_value::Affinity::Real)
-            .collect()
-    }
+/// The record on which a cursor stands.
+fn read_record(from: &mut Cursor, record: &mut Vec<u8>) -> Result<()> {
+    let len = from.payload_len() as usize;
+    record.clear();
+    iolite_base::alloc::reserve(record, len)?;
+    record.resize(len, 0);
+    from.read_payload(0, record)
 }
 
 /// Whether an index names a column of its table in double quotes.

@@ -123,6 +123,9 @@ impl Printer {
         if c.count_only {
             self.line("count the entries of the tree");
         }
+        if c.count_runs {
+            self.line("count the entries of a leaf at once");
+        }
         for l in &c.levels {
             self.level(l, c.extreme);
         }

@@ -6,7 +6,7 @@ use iolite_base::{Code, Result};
 use iolite_btree::EntryOrder;
 use iolite_bytecode::{Insn, Opcode, P4};
 use iolite_value::compare::{self, Probe};
-use iolite_value::{Affinity, KeyInfo, Value, num};
+use iolite_value::{Affinity, Collation, KeyInfo, Value, num};
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::rc::Rc;
 
@@ -180,6 +180,63 @@ pub(crate) fn found(vm: &mut Vm, i: &Insn) -> Result<bool> {
     t.moved(hit);
     t.probe = at;
     Ok(hit)
+}
+
+/// Counts the entries from the cursor's on that lie on its leaf within the bound.
+pub(crate) fn count_run(vm: &mut Vm, i: &Insn) -> Result<()> {
+    let passed = pass(vm, i, u32::MAX, false)?;
+    let mut n = passed;
+    if passed > 0 && is_beyond(vm, i)? {
+        // Where the cursor was is within, where it is now lies beyond.
+        let (mut within, mut at, mut beyond) = (0, passed, passed);
+        while beyond - within > 1 {
+            let mid = within + (beyond - within) / 2;
+            pass(vm, i, at.abs_diff(mid), mid < at)?;
+            at = mid;
+            match is_beyond(vm, i)? {
+                true => beyond = mid,
+                false => within = mid,
+            }
+        }
+        pass(vm, i, at - within, true)?;
+        n = within;
+    }
+    if let Value::Int(all) = &mut vm.f.regs[i.p2 as usize] {
+        *all += i64::from(n) + 1;
+    }
+    Ok(())
+}
+
+/// Goes over entries of the leaf, and says how many.
+fn pass(vm: &mut Vm, i: &Insn, most: u32, back: bool) -> Result<u32> {
+    let t = vm.tree(i.p1)?;
+    let n = t.cur.pass(most, back)?;
+    if n > 0 {
+        t.moved(true);
+    }
+    Ok(n)
+}
+
+/// Whether the cursor's entry lies beyond the bound of a run that is counted.
+fn is_beyond(vm: &mut Vm, i: &Insn) -> Result<bool> {
+    let P4::Int(n @ 1..) = i.p4 else { return Ok(false) };
+    let fields = &vm.f.regs[i.p3 as usize..i.p3 as usize + n as usize];
+    let Some(VCursor::Tree(t)) = &mut vm.f.cursors[i.p1 as usize] else {
+        return Err(Code::Internal.into());
+    };
+    let o = match &t.key {
+        Some(key) => {
+            let key = key.clone();
+            t.with_record(|entry| Probe::new(fields, &key, Equal).compare(entry))?
+        }
+        None => {
+            let rowid = Value::Int(t.cur.rowid());
+            let numeric = Affinity::Numeric;
+            // What is compared with NULL ends the loop before it begins.
+            compare::under(&rowid, &fields[0], numeric, false, &Collation::Binary)?.ok_or(Code::Internal)?
+        }
+    };
+    Ok(o.is_gt() || i.p5 == 1 && o.is_eq())
 }
 
 /// IdxGE and its kin.
