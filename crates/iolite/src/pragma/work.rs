@@ -74,8 +74,9 @@ fn shrink_memory(c: &Call<'_>) -> Result<Rows> {
 }
 
 fn soft_heap_limit(c: &Call<'_>) -> Result<Rows> {
-    if let Some(n) = c.value.map(number) {
-        alloc::soft_limit(n);
+    // A word is no number, and changes nothing.
+    if let Some(v) = c.value.filter(|v| v.contains(|c: char| c.is_ascii_digit())) {
+        alloc::soft_limit(number(v));
     }
     int(alloc::soft_limit(-1))
 }

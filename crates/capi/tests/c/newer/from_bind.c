@@ -1,4 +1,5 @@
-/* Which arguments of a function are parameters as they were bound; keys that are there already in full-text tables. */
+/* Which arguments of a function are parameters as they were bound, and parameters within the text; keys that are there already in
+   full-text tables. */
 #include "../common.h"
 
 static void bound(sqlite3_context *c, int n, sqlite3_value **v) {
@@ -56,6 +57,25 @@ int main(void) {
   fails(db, "insert into g(rowid, a) values(1, 'y')");
   sqlite3_extended_result_codes(db, 0);
   fails(db, "insert into f(rowid, a) values(1, 'y')");
+  run(db, "pragma soft_heap_limit=70000000000; pragma soft_heap_limit=on; pragma soft_heap_limit=0");
+  sqlite3_stmt *s = 0;
+  sqlite3_prepare_v2(db, "select ?, ?, ?, ?", -1, &s, 0);
+  sqlite3_bind_zeroblob(s, 1, 5);
+  sqlite3_bind_zeroblob(s, 2, 5);
+  sqlite3_bind_blob(s, 2, "\0", 1, SQLITE_STATIC);
+  sqlite3_bind_double(s, 3, 123456789012345680.0);
+  sqlite3_bind_zeroblob64(s, 4, 0);
+  char *text = sqlite3_expanded_sql(s);
+  printf("%s\n", text);
+  sqlite3_free(text);
+  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 50);
+  text = sqlite3_expanded_sql(s);
+  printf("%s\n", text ? text : "too long");
+  sqlite3_free(text);
+  sqlite3_finalize(s);
+  const char *type = 0;
+  sqlite3_table_column_metadata(db, 0, "f", "rank", &type, 0, 0, 0, 0);
+  printf("%s\n", type ? "typed" : "without type");
   sqlite3_close(db);
   return 0;
 }
