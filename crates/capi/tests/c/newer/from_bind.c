@@ -49,12 +49,8 @@ int main(void) {
   ask(db, "insert into t values(?1, ?2) returning bound(a, b)");
   fails(db, "create virtual table f using fts5(a); insert into f(rowid, a) values(1, 'x')");
   fails(db, "insert into f(rowid, a) values(1, 'y')");
-  fails(db, "create virtual table g using fts4(a); insert into g(docid, a) values(1, 'x'), (2, 'y')");
-  fails(db, "insert into g(rowid, a) values(1, 'y')");
-  fails(db, "update g set docid = 1 where docid = 2");
   sqlite3_extended_result_codes(db, 1);
   fails(db, "insert into f(rowid, a) values(1, 'y')");
-  fails(db, "insert into g(rowid, a) values(1, 'y')");
   sqlite3_extended_result_codes(db, 0);
   fails(db, "insert into f(rowid, a) values(1, 'y')");
   run(db, "pragma soft_heap_limit=70000000000; pragma soft_heap_limit=on; pragma soft_heap_limit=0");
