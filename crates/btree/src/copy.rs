@@ -93,11 +93,12 @@ impl Backup {
         if self.watch.all.take() || others || in_memory && !changed.is_empty() {
             self.next = 1;
         }
-        self.total = self.from.page_count();
-        self.next = self.next.min(self.total + 1);
-        if self.total > 0 {
+        let total = self.from.page_count();
+        if total > 0 {
             self.to.check_page_size(&self.from)?;
         }
+        self.total = total;
+        self.next = self.next.min(total + 1);
         let lock = self.from.pager()?.lock_page();
         for &p in changed.iter().filter(|p| **p < self.next && **p != lock) {
             let page = self.from.read_page(p)?;

@@ -209,6 +209,7 @@ impl Builder {
                 *p = at;
             }
         };
+        crate::origin::trace(&mut self.insns);
         let mut onces = 0;
         for at in 0..self.insns.len() {
             let i = &mut self.insns[at];

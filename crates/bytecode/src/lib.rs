@@ -7,6 +7,7 @@
 mod builder;
 mod explain;
 mod opcode;
+mod origin;
 mod probe;
 mod program;
 

@@ -158,6 +158,8 @@ pub struct FunctionCall {
     pub passes: bool,
     /// Which arguments are parameters, as a bit set.
     pub bound: u32,
+    /// Arguments that may be parameters: its place, and the number of the parameter.
+    pub origins: Vec<(usize, usize)>,
 }
 
 /// A column of a STRICT table, for [`Opcode::TypeCheck`].

@@ -211,7 +211,13 @@ pub unsafe extern "C" fn sqlite3_bind_zeroblob64(s: *mut Stmt, i: c_int, n: u64)
     match zeroblob(n) {
         // Whatever the parameter; the connection's error stays.
         Err(e) => with_stmt(s, MISUSE, |d, _| d.mask(e.code().number() as i32)),
-        v => bind(s, i, v),
+        v => {
+            let rc = bind(s, i, v);
+            if rc == OK {
+                with_stmt(s, (), |_, st| st.zeroed.borrow_mut().push(i as usize));
+            }
+            rc
+        }
     }
 }
 

@@ -440,6 +440,9 @@ pub unsafe extern "C" fn sqlite3_system_errno(db: *mut Db) -> c_int {
 pub unsafe extern "C" fn sqlite3_extended_result_codes(db: *mut Db, on: c_int) -> c_int {
     with(db, MISUSE, |d| {
         d.extended.set(on != 0);
+        if let Some(c) = d.conn() {
+            c.set_primary_codes(on == 0);
+        }
         OK
     })
 }

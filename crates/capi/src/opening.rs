@@ -67,6 +67,7 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
                 let file = c.file_name("main").unwrap_or_default();
                 *d.filename.borrow_mut() = crate::filename::filename_block(&file, name, options.uri);
                 c.set_builtin_modules(MODULES);
+                c.set_primary_codes(!d.extended.get());
                 c.set_log(Some(crate::log::warned));
                 c.set_opener(d as *const Db as usize);
                 iolite_fts::set_api(crate::fts5::api);

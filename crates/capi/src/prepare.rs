@@ -86,6 +86,7 @@ unsafe fn prepare(
                     started: Cell::new(false),
                     began: Cell::new(None),
                     pointers: RefCell::default(),
+                    zeroed: RefCell::default(),
                     _held: held,
                 };
                 *out = Stmt::place(d, db, body);

@@ -8,6 +8,7 @@ use crate::value::{Buffers, CValue};
 use crate::{DONE, MISUSE, OK, ROW};
 use iolite::engine::{Code, Error, Statement, Step, Value};
 use iolite_base::raw_text;
+use iolite_value::num;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -44,6 +45,8 @@ pub(crate) struct Body {
     pub(crate) began: Cell<Option<Instant>>,
     /// Pointers bound by `sqlite3_bind_pointer`.
     pub(crate) pointers: RefCell<Vec<(usize, *mut c_void, Option<Destructor>)>>,
+    /// Parameters bound by `sqlite3_bind_zeroblob`.
+    pub(crate) zeroed: RefCell<Vec<usize>>,
     /// What the program's allocator holds for it.
     pub(crate) _held: crate::memory::Held,
 }
@@ -272,9 +275,12 @@ pub(crate) unsafe fn any_busy(d: &Db) -> bool {
     d.statements.borrow().iter().any(|s| Stmt::is_busy(*s))
 }
 
-/// Lets go of bound pointers: of one parameter's or of all. Most statements have none.
+/// Lets go of bound pointers, and forgets blobs of zeroes: of one parameter's or of all. Most statements have none.
 #[inline(always)]
 pub(crate) unsafe fn clear_pointers(st: &Body, only: Option<usize>) {
+    if !st.zeroed.borrow().is_empty() {
+        st.zeroed.borrow_mut().retain(|z| only.is_some_and(|i| i != *z));
+    }
     if !st.pointers.borrow().is_empty() {
         release_pointers(st, only);
     }
@@ -308,28 +314,31 @@ pub unsafe extern "C" fn sqlite3_expanded_sql(s: *mut Stmt) -> *mut c_char {
             // Asked by a callback of the running statement: its values are in use.
             return crate::memory::copy_out(st.sql.to_bytes());
         };
-        expanded_within_limit(&inner).map_or(null_mut(), |t| crate::memory::copy_out(&t))
+        expanded_within_limit(&inner, &st.zeroed.borrow()).map_or(null_mut(), |t| crate::memory::copy_out(&t))
     })
 }
 
 /// The text with values, unless it would be too long.
-fn expanded_within_limit(s: &Statement) -> Option<Vec<u8>> {
-    let text = expanded(s);
+fn expanded_within_limit(s: &Statement, zeroed: &[usize]) -> Option<Vec<u8>> {
+    let text = expanded(s, zeroed);
     let limit = s.connection().limit(iolite::Limit::Length, None) as usize;
-    (text.len() <= limit).then_some(text)
+    (text.len() < limit).then_some(text)
 }
 
 /// What `sqlite3_trace` is told: the text with values, or as it was given where that would be too long.
 pub(crate) unsafe fn traced_text(s: *mut Stmt) -> CString {
     let st = (*(*s).body.get()).assume_init_ref();
-    let text = st.inner.try_borrow().ok().and_then(|i| expanded_within_limit(&i));
+    let text = st.inner.try_borrow().ok().and_then(|i| expanded_within_limit(&i, &st.zeroed.borrow()));
     text.and_then(|t| CString::new(t).ok()).unwrap_or_else(|| st.sql.clone())
 }
 
-/// A parameter's value as it stands in the text: as `quote()` writes it, blobs in small letters.
+/// A parameter's value as it stands in the text: as `quote()` writes it, but reals shorter and blobs in small letters.
 fn literal(v: &Value) -> Vec<u8> {
     if let Value::Blob(_, crate::pointer::POINTER) = v {
         return b"NULL".to_vec();
+    }
+    if let Value::Real(r) = v {
+        return num::write_real(*r, 15, &mut [0; 32]).to_vec();
     }
     let mut text = iolite_func::quote(v).unwrap_or_default();
     if matches!(v, Value::Blob(..)) {
@@ -338,8 +347,8 @@ fn literal(v: &Value) -> Vec<u8> {
     text
 }
 
-/// The text with its parameters replaced by their values.
-fn expanded(s: &Statement) -> Vec<u8> {
+/// The text with its parameters replaced by their values; `zeroed`: those that are blobs of zeroes.
+fn expanded(s: &Statement, zeroed: &[usize]) -> Vec<u8> {
     let sql = s.sql();
     let mut out = Vec::with_capacity(sql.len());
     let mut lexer = iolite_sql::lexer::Lexer::new(sql.as_bytes(), 0);
@@ -366,7 +375,12 @@ fn expanded(s: &Statement) -> Vec<u8> {
         }
         out.extend_from_slice(&raw_text::decode(&sql[at..from]));
         let value = index.and_then(|i| s.bindings().get(i - 1)).cloned().unwrap_or_default();
-        out.extend_from_slice(&literal(&value));
+        match &value {
+            Value::Blob(b, _) if index.is_some_and(|i| zeroed.contains(&i)) => {
+                out.extend_from_slice(format!("zeroblob({})", b.len()).as_bytes());
+            }
+            v => out.extend_from_slice(&literal(v)),
+        }
         at = to;
     }
     out.extend_from_slice(&raw_text::decode(&sql[at..]));

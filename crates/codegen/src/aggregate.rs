@@ -160,6 +160,7 @@ impl Codegen<'_> {
             pure: None,
             passes: false,
             bound: 0,
+            origins: Vec::new(),
             cursor: None,
         };
         let distinct = if a.distinct {

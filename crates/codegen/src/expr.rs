@@ -601,6 +601,7 @@ impl Codegen<'_> {
             pure: c.pure,
             passes,
             bound,
+            origins: Vec::new(),
         };
         self.b.emit4(Opcode::Function, constant as i32, first, target, P4::Function(Rc::new(call)));
         Ok(())
@@ -836,11 +837,11 @@ fn looked_at(function: &str) -> u16 {
     }
 }
 
-/// Whether a value is a parameter's, as it was bound.
+/// Whether a value is a parameter's, as it was bound or under CAST.
 fn is_parameter(e: &Expr) -> bool {
     match e {
         Expr::Param(_) => true,
-        Expr::Plus(a) | Expr::Collate(a, _) => is_parameter(a),
+        Expr::Plus(a) | Expr::Collate(a, _) | Expr::Cast(a, _) => is_parameter(a),
         _ => false,
     }
 }

@@ -84,6 +84,7 @@ impl Codegen<'_> {
                 pure: None,
                 passes: false,
                 bound: 0,
+                origins: Vec::new(),
                 cursor: None,
             };
             calls.push((Rc::new(call), c.args.clone(), c.filter));

@@ -5,7 +5,7 @@
 //! for because it changes the schema by statements of its own (ALTER TABLE, VACUUM, tables of modules) is not asked.
 
 use iolite_base::{Code, Error, Result};
-use iolite_catalog::{Catalog, Table, TableKind};
+use iolite_catalog::{Catalog, ColumnSource, Table, TableKind};
 use iolite_ext::{Action, Authorizer, Question};
 use iolite_sql::ast::{self, Expr, Name, ObjectKind, QualifiedName, Stmt as Ast};
 use std::rc::Rc;
@@ -64,6 +64,40 @@ impl Asking<'_> {
         self.ask(action, Some(schema_table(db)), None, Some(&self.name(db)))
     }
 
+    /// Asks for a new table or view: it counts as a temporary one where TEMP is written, not where the database is named.
+    fn create(&self, n: &QualifiedName, temp: bool, [plain, temporary]: [Action; 2]) -> Result<bool> {
+        let name = self.name(self.home(n.schema.as_ref(), temp));
+        let (list, action) = if temp { (schema_table(TEMP), temporary) } else { (schema_table(0), plain) };
+        Ok(self.ask(Action::Insert, Some(list), None, Some(&name))?
+            && self.ask(action, Some(&n.name.text), None, Some(&name))?)
+    }
+
+    /// What belongs to a table that is made: the indexes of its keys, its conditions and computed columns.
+    fn parts(&self, db: usize, t: &Table) -> Result<()> {
+        let name = self.name(db);
+        let create = if db == TEMP { Action::CreateTempIndex } else { Action::CreateIndex };
+        let column = |c: usize| self.ask(Action::Read, Some(&t.name), Some(&t.columns[c].name), Some(&name));
+        for i in t.indexes.borrow().iter().rev() {
+            self.schema(Action::Insert, db)?;
+            self.ask(create, Some(&i.name), Some(&t.name), Some(&name))?;
+            for c in &i.columns[..i.key_len] {
+                if let ColumnSource::Column(c) = c.source {
+                    column(c)?;
+                }
+            }
+            self.schema(Action::Insert, db)?;
+        }
+        for c in &t.checks {
+            self.expression(&c.expr, t, &name)?;
+        }
+        for c in &t.columns {
+            if let Some(g) = &c.generated {
+                self.expression(&g.expr, t, &name)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The row of a new table or view is written.
     fn row(&self, db: usize) -> Result<bool> {
         let (table, name) = (schema_table(db), self.name(db));
@@ -71,6 +105,17 @@ impl Asking<'_> {
             self.ask(Action::Update, Some(table), Some(column), Some(&name))?;
         }
         self.ask(Action::Read, Some(table), Some("ROWID"), Some(&name))
+    }
+
+    /// A table of the engine's own is made, unless it is there.
+    fn own_table(&self, db: usize, table: &str) -> Result<bool> {
+        if self.catalog.schemas[db].table(table).is_some() {
+            return Ok(true);
+        }
+        self.schema(Action::Insert, db)?;
+        let action = if db == TEMP { Action::CreateTempTable } else { Action::CreateTable };
+        self.ask(action, Some(table), None, Some(&self.name(db)))?;
+        self.row(db)
     }
 
     /// Rows of a table are deleted, which these columns tell.
@@ -243,6 +288,7 @@ impl Asking<'_> {
 
     fn analyze(&self, what: Option<&QualifiedName>) -> Result<bool> {
         for (db, s) in self.catalog.schemas.iter().enumerate().filter(|(db, _)| *db != TEMP) {
+            let mut first = true;
             for t in s.tables().filter(|t| !t.is_view() && !t.name.starts_with("sqlite_")) {
                 let named = what.is_none_or(|w| {
                     let schema = w.schema.as_ref().is_none_or(|x| self.catalog.database(&x.text) == Some(db));
@@ -250,6 +296,13 @@ impl Asking<'_> {
                     let whole = w.schema.is_none() && is(&s.name);
                     whole || schema && (is(&t.name) || t.indexes.borrow().iter().any(|i| is(&i.name)))
                 });
+                if named && std::mem::take(&mut first) {
+                    let one = what.is_some_and(|w| !w.name.text.eq_ignore_ascii_case(&s.name));
+                    match s.table("sqlite_stat1") {
+                        Some(_) if one => self.delete(db, "sqlite_stat1", &["tbl"])?,
+                        _ => self.own_table(db, "sqlite_stat1")?,
+                    };
+                }
                 if named && !self.ask(Action::Analyze, Some(&t.name), None, Some(&self.name(db)))? {
                     return Ok(false);
                 }
@@ -262,17 +315,9 @@ impl Asking<'_> {
         let simple = |action, one: Option<&str>, two: Option<&str>| self.ask(action, one, two, None);
         match s {
             Ast::CreateTable(t) => {
-                let db = self.home(t.name.schema.as_ref(), t.temp);
-                let action = if db == TEMP { Action::CreateTempTable } else { Action::CreateTable };
-                Ok(self.schema(Action::Insert, db)?
-                    && self.ask(action, Some(&t.name.name.text), None, Some(&self.name(db)))?)
+                self.create(&t.name, t.temp, [Action::CreateTable, Action::CreateTempTable])
             }
-            Ast::CreateView(v) => {
-                let db = self.home(v.name.schema.as_ref(), v.temp);
-                let action = if db == TEMP { Action::CreateTempView } else { Action::CreateView };
-                Ok(self.schema(Action::Insert, db)?
-                    && self.ask(action, Some(&v.name.name.text), None, Some(&self.name(db)))?)
-            }
+            Ast::CreateView(v) => self.create(&v.name, v.temp, [Action::CreateView, Action::CreateTempView]),
             Ast::CreateIndex(i) => self.create_index(i),
             Ast::CreateTrigger(t) => {
                 let Some((on, table)) = self.table(&t.table) else { return Ok(true) };
@@ -300,7 +345,8 @@ impl Asking<'_> {
             Ast::AlterTable(t) => {
                 let Some((db, table)) = self.table(&t.table) else { return Ok(true) };
                 let column = match &t.action {
-                    ast::AlterAction::DropColumn(c) => Some(&*c.text),
+                    ast::AlterAction::DropColumn(c) | ast::AlterAction::DropNotNull(c) => Some(&*c.text),
+                    ast::AlterAction::SetNotNull { column, .. } => Some(&*column.text),
                     _ => None,
                 };
                 let name = self.name(db);
@@ -315,10 +361,11 @@ impl Asking<'_> {
             Ast::Attach { file, .. } => simple(Action::Attach, literal(file).as_deref(), None),
             Ast::Detach(n) => simple(Action::Detach, literal(n).as_deref(), None),
             Ast::Pragma { name, value } => {
-                let printed = value.as_ref().map(|_| iolite_sql::print::stmt(s));
-                let value = printed.as_deref().and_then(|p| p.split_once(['=', '(']));
-                let value = value.map(|v| v.1.trim_end_matches(')').trim().trim_matches('\''));
-                self.ask(Action::Pragma, Some(&name.name.text), value, name.schema.as_ref().map(|s| &*s.text))
+                let schema = name.schema.as_ref().map(|s| &*s.text);
+                if schema.is_some_and(|s| self.catalog.database(s).is_none()) {
+                    return Ok(true);
+                }
+                self.ask(Action::Pragma, Some(&name.name.text), value.as_ref().map(|v| &*v.text), schema)
             }
             Ast::Analyze(n) => self.analyze(n.as_ref()),
             Ast::Reindex(n) => self.reindex(n.as_ref()),
@@ -328,10 +375,20 @@ impl Asking<'_> {
         }
     }
 
-    fn after(&self, s: &Ast) -> Result<()> {
+    fn after(&self, s: &Ast, text: &str) -> Result<()> {
         match s {
             Ast::CreateTable(t) if !t.if_not_exists || self.table(&t.name).is_none() => {
-                self.row(self.home(t.name.schema.as_ref(), t.temp))?;
+                let db = self.home(t.name.schema.as_ref(), t.temp);
+                if let ast::CreateTableBody::Columns { .. } = t.body {
+                    let made = iolite_catalog::table_from_ast(t, text, 0)?;
+                    self.parts(db, &made)?;
+                    self.row(db)?;
+                    if made.autoincrement {
+                        self.own_table(db, "sqlite_sequence")?;
+                    }
+                } else {
+                    self.row(db)?;
+                }
             }
             Ast::CreateView(v) => {
                 self.row(self.home(v.name.schema.as_ref(), v.temp))?;
@@ -365,7 +422,7 @@ pub(crate) fn before(catalog: Rc<Catalog>, a: &dyn Authorizer, s: &Ast) -> Resul
     Asking { authorizer: a, catalog }.before(s)
 }
 
-/// Asks for what comes when it has been compiled.
-pub(crate) fn after(catalog: Rc<Catalog>, a: &dyn Authorizer, s: &Ast) -> Result<()> {
-    Asking { authorizer: a, catalog }.after(s)
+/// Asks for what comes when it has been compiled; `text`: what it was parsed from.
+pub(crate) fn after(catalog: Rc<Catalog>, a: &dyn Authorizer, s: &Ast, text: &str) -> Result<()> {
+    Asking { authorizer: a, catalog }.after(s, text)
 }

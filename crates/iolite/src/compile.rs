@@ -155,7 +155,7 @@ fn compile_once(
     })?;
     if let Some(a) = authorizer {
         let catalog = conn.0.catalog.borrow().clone();
-        crate::authorize::after(catalog, a, &parsed.stmt)?;
+        crate::authorize::after(catalog, a, &parsed.stmt, text)?;
     }
     if !missing {
         crate::columns::choose(conn, &plan, explained)?;

@@ -87,7 +87,7 @@ fn check_table(
     };
     let from = format!("{}.{}", quote_name(&schema.name), quote_name(&t.name));
     let text = format!("SELECT {rowid}, {} FROM {from} AS \"child row\"", tests.join(", "));
-    for row in c.query(&text, &[])? {
+    for row in c.nested_rows(&text, &[])? {
         for (id, f) in t.foreign_keys.iter().rev().enumerate() {
             if row[id + 1].to_int() != 0 {
                 let text = |s: &str| Value::text(s);

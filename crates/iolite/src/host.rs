@@ -278,7 +278,14 @@ impl NestedStatement for Nested {
     }
 
     fn step(&mut self) -> Result<bool> {
-        self.within(|s| Ok(s.step()? == Step::Row))
+        let primary = self.conn.upgrade().is_some_and(|c| c.primary_codes.get());
+        self.within(|s| match s.step() {
+            Err(e) if primary && e.code() != e.code().primary() => Err(match e.has_message() {
+                true => Error::new(e.code().primary(), e.message()),
+                false => e.code().primary().into(),
+            }),
+            step => Ok(step? == Step::Row),
+        })
     }
 
     fn row(&self) -> &[Value] {

@@ -72,7 +72,11 @@ impl Connection {
         };
         let c = &t.columns[at];
         Ok(ColumnMetadata {
-            decltype: declared(&c.decltype),
+            // Of a hidden column the word that says so is left out, and what is left may be nothing.
+            decltype: match t.is_virtual() && c.hidden && c.decltype.is_empty() {
+                true => Some(c.decltype.clone()),
+                false => declared(&c.decltype),
+            },
             collation: c.collation.clone().unwrap_or_else(|| "BINARY".into()),
             not_null: c.not_null.is_some(),
             primary_key: c.pk > 0,

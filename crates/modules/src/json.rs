@@ -78,7 +78,7 @@ struct Row {
 enum Place {
     /// Below the container of this path, under a label or at an index.
     Below(Bytes, Option<JsonElement>, i64),
-    /// At the end of this path, whose last step begins at this byte, with its label, if it has one.
+    /// At the end of this path, whose own steps begin at this byte, with its label, if it has one.
     Root(Bytes, usize, Option<JsonElement>),
 }
 
@@ -109,32 +109,36 @@ fn push_label(path: &mut Vec<u8>, label: &[u8]) {
     }
 }
 
-/// Where the last step of a path begins.
-fn last_step(path: &[u8]) -> usize {
-    let mut n = path.len();
-    while n > 1 {
-        n -= 1;
-        if path[n] == b'[' || path[n] == b'.' {
-            // A mark within quotes is none.
-            let quotes = path[..n].iter().filter(|b| **b == b'"').count();
-            if quotes % 2 == 0 {
-                return n;
-            }
+/// Where the steps of a root's path begin that are told as its key. As in SQLite that is the last step for the first element of a
+/// container, and all of them for any other.
+fn own_step(json: &Json, path: &[u8], id: usize) -> Result<usize> {
+    for n in (1..path.len()).rev().filter(|n| matches!(path[*n], b'[' | b'.')) {
+        // A mark within quotes ends no path.
+        let Ok(Some((_, container))) = json.find(&Value::text(&path[..n])?) else { continue };
+        if !json.is_container(container) {
+            continue;
+        }
+        let mut children = json.children(container);
+        if let Some((label, first)) = json.next_child(&mut children)?
+            && json.id(label.unwrap_or(first)) == id
+        {
+            return Ok(n);
         }
     }
-    path.len()
+    Ok(path.len().min(1))
 }
 
-/// The key that the last step of a path names.
-fn key_of(step: &[u8]) -> Result<Value> {
-    match step {
+/// The key that the steps at the end of a path name.
+fn key_of(steps: &[u8]) -> Result<Value> {
+    match steps {
         [] => Ok(Value::Null),
-        [b'[', digits @ .., b']'] => {
-            let n = std::str::from_utf8(digits).ok().and_then(|d| d.parse().ok());
-            // Places that are counted from the end are not told.
-            Ok(Value::Int(n.unwrap_or(0)))
+        // Places that are counted from the end are not told.
+        [b'[', rest @ ..] => {
+            let digits = rest.iter().take_while(|b| b.is_ascii_digit());
+            let number = digits.fold(0i64, |n, b| n.wrapping_mul(10).wrapping_add(i64::from(b - b'0')));
+            Ok(Value::Int(number))
         }
-        [_, b'"', label @ .., b'"'] => Value::text(label),
+        [_, b'"', label @ .., _] => Value::text(label),
         [_, label @ ..] => Value::text(label),
     }
 }
@@ -233,13 +237,17 @@ impl VirtualCursor for Cursor {
         let Some((label, element)) = element else { return Ok(()) };
         let full_key = self.given[1].text_bytes()?;
         let (container, id) = (parsed.is_container(element), parsed.id(element) as i64);
-        self.json = Some(parsed);
         if container && !self.table.deep {
+            self.json = Some(parsed);
             self.enter(element, id, full_key);
             return self.step();
         }
         // As in SQLite the only row of a value that is no container is nobody's element.
-        let at = if self.table.deep { last_step(&full_key) } else { full_key.len() };
+        let at = match self.table.deep {
+            true => own_step(&parsed, &full_key, parsed.id(label.unwrap_or(element)))?,
+            false => full_key.len(),
+        };
+        self.json = Some(parsed);
         self.now = Some(Row { element, place: Place::Root(full_key, at, label), parent: None });
         Ok(())
     }

@@ -37,7 +37,7 @@ impl JournalMode {
         use JournalMode::*;
         [Delete, Persist, Off, Truncate, Memory, Wal]
             .into_iter()
-            .find(|m| m.name().eq_ignore_ascii_case(name))
+            .find(|m| m.name().get(..name.len()).is_some_and(|n| n.eq_ignore_ascii_case(name)))
     }
 }
 

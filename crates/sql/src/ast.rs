@@ -51,6 +51,28 @@ pub struct Name {
     pub span: Span,
 }
 
+impl Name {
+    /// With its quotes.
+    pub fn written(&self) -> Cow<'_, str> {
+        let (open, close) = match self.quote {
+            Quote::None => return Cow::Borrowed(&self.text),
+            Quote::Double => ('"', '"'),
+            Quote::Bracket => ('[', ']'),
+            Quote::Backtick => ('`', '`'),
+            Quote::Single => ('\'', '\''),
+        };
+        let mut out = String::from(open);
+        for c in self.text.chars() {
+            out.push(c);
+            if c == close {
+                out.push(c);
+            }
+        }
+        out.push(close);
+        Cow::Owned(out)
+    }
+}
+
 /// `schema.name`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct QualifiedName {

@@ -171,9 +171,8 @@ pub(super) fn modifier(ctx: &Context<'_>, m: &mut Moment, z: &[u8], index: usize
                     *m = Moment::at(START_OF_2000);
                 }
                 let ms = m.ms();
-                let subsecond = m.subsecond;
-                *m = Moment::at(ms + local_offset(ctx, ms)?);
-                m.subsecond = subsecond;
+                let (subsecond, excess) = (m.subsecond, m.excess);
+                *m = Moment { subsecond, excess, ..Moment::at(ms + local_offset(ctx, ms)?) };
             }
             m.utc = false;
             m.local = true;
@@ -252,7 +251,12 @@ fn utc(ctx: &Context<'_>, m: &mut Moment) -> Result<()> {
     // Within an hour that the clock leaves out, none is right: the fourth is taken as it is.
     for _ in 0..4 {
         guess -= error;
-        error = guess + local_offset(ctx, guess)? - local;
+        let reached = guess + local_offset(ctx, guess)?;
+        if reached > LAST {
+            *m = Moment { utc: true, bad: true, ..Moment::default() };
+            return Ok(());
+        }
+        error = reached - local;
         if error == 0 {
             break;
         }

@@ -117,6 +117,8 @@ pub(crate) struct Inner {
     pub plans: RefCell<crate::plans::Plans>,
     /// Statements that are compiled now may not name virtual tables.
     pub no_virtual: Cell<bool>,
+    /// Statements of functions and modules fail with primary codes.
+    pub primary_codes: Cell<bool>,
     /// Is asked for what statements do.
     pub authorizer: RefCell<Option<Rc<dyn iolite_ext::Authorizer>>>,
     /// What `random()` and new rowids are made of.

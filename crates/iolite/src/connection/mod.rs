@@ -181,6 +181,7 @@ impl Connection {
             no_program: Rc::default(),
             plans: RefCell::default(),
             no_virtual: Cell::new(false),
+            primary_codes: Cell::new(false),
             authorizer: RefCell::default(),
             random: RefCell::default(),
             vacuum_page_size: Cell::new(0),

@@ -97,6 +97,12 @@ impl Connection {
         self.0.forget_virtual();
     }
 
+    /// Whether statements that functions and modules run fail with primary codes, as in SQLite where the program has not asked for
+    /// extended ones.
+    pub fn set_primary_codes(&self, on: bool) {
+        self.0.primary_codes.set(on);
+    }
+
     /// Runs `f`, during which statements that name virtual tables are not compiled.
     pub fn without_virtual_tables<T>(&self, f: impl FnOnce() -> T) -> T {
         let before = self.0.no_virtual.replace(true);

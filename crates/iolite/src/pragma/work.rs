@@ -74,8 +74,16 @@ fn shrink_memory(c: &Call<'_>) -> Result<Rows> {
 }
 
 fn soft_heap_limit(c: &Call<'_>) -> Result<Rows> {
-    if let Some(n) = c.value.map(number) {
-        alloc::soft_limit(n);
+    // What is no whole number changes nothing.
+    let whole = |v: &&str| {
+        let digits = v.trim_start_matches('-');
+        match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+            Some(hex) => u64::from_str_radix(hex, 16).is_ok(),
+            None => digits.parse::<i64>().is_ok(),
+        }
+    };
+    if let Some(v) = c.value.filter(whole) {
+        alloc::soft_limit(number(v));
     }
     int(alloc::soft_limit(-1))
 }

@@ -378,10 +378,13 @@ impl Binder<'_> {
             }
             BinaryOp::Arrow | BinaryOp::ArrowText => {
                 let name = if op == BinaryOp::Arrow { "->" } else { "->>" };
-                let args = vec![self.expr(a)?, self.expr(b)?];
                 let name =
                     ast::Name { text: name.into(), quote: ast::Quote::None, span: ast::Span::default() };
                 let f = self.function(&name, 2)?;
+                if !self.ask_function(&f, 0)? {
+                    return Ok(Expr::Const(Value::Null));
+                }
+                let args = vec![self.expr(a)?, self.expr(b)?];
                 return self.make_call(f, args, 0);
             }
             arith => {

@@ -76,6 +76,9 @@ impl Binder<'_> {
     }
 
     fn arms(&mut self, s: &ast::Select, out: &mut Select) -> Result<()> {
+        if let Some(apart) = rows_apart(s) {
+            return self.arms(&apart, out);
+        }
         if s.compounds.is_empty() {
             let Select { cores, columns, order_by, .. } = out;
             self.core_ordered(&s.first, &s.order_by, (&mut cores[0], columns, order_by))?;
@@ -329,7 +332,16 @@ impl Binder<'_> {
         columns: &mut Few<OutColumn>,
     ) -> Result<()> {
         let n = rows.width();
-        let values = Rows::new(n, self.row(rows.fields())?);
+        // Of several rows none is a query, and it is the last faulty one that is told of.
+        self.top().has_agg = rows.len() > 1;
+        let fields = match self.row(rows.fields()) {
+            Err(e) if self.log.is_none() => {
+                let told = (1..rows.len()).rev().find_map(|i| self.row(rows.get(i)?).err());
+                return Err(told.unwrap_or(e));
+            }
+            done => done?,
+        };
+        let values = Rows::new(n, fields);
         if n > self.env.limits.get(Limit::Column) as usize {
             return Err(Error::sql("too many columns in result set"));
         }
@@ -814,6 +826,36 @@ impl Binder<'_> {
 }
 
 /// A row of VALUES as a query.
+/// A query of VALUES clauses with several rows and calls of window functions among them: each of these rows is an arm of its own.
+fn rows_apart(s: &ast::Select) -> Option<ast::Select> {
+    let windowed = |c: Option<&ast::Call>| c.is_some_and(|c| c.over.is_some());
+    let splits = |c: &ast::SelectCore| match c {
+        ast::SelectCore::Values(rows) if rows.len() > 1 => {
+            rows.fields().iter().any(|e| super::expr::any_call(e, &windowed))
+        }
+        _ => false,
+    };
+    let cores = || std::iter::once(&s.first).chain(s.compounds.iter().map(|c| &c.1));
+    if !cores().any(splits) {
+        return None;
+    }
+    let mut arms = Vec::new();
+    for (i, core) in cores().enumerate() {
+        let op = i.checked_sub(1).map_or(ast::CompoundOp::UnionAll, |i| s.compounds[i].0);
+        match core {
+            ast::SelectCore::Values(rows) if splits(core) => {
+                for (k, row) in rows.iter().enumerate() {
+                    let op = if k == 0 { op } else { ast::CompoundOp::UnionAll };
+                    arms.push((op, ast::SelectCore::Query(Box::new(row_query(row)))));
+                }
+            }
+            _ => arms.push((op, core.clone())),
+        }
+    }
+    let (_, first) = arms.remove(0);
+    Some(ast::Select { with: None, first, compounds: arms, ..s.clone() })
+}
+
 fn row_query(row: &[ast::Expr]) -> ast::Query {
     let column = |(i, e): (usize, &ast::Expr)| {
         let span = ast::Span::default();

@@ -116,8 +116,10 @@ impl Binder<'_> {
 
     fn named_window(&self, n: &ast::Name) -> Result<&ast::Window> {
         let named = self.scopes.last().map_or(&[][..], |s| &s.named_windows);
-        let found = named.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(&n.text));
-        found.map(|(_, w)| w).ok_or_else(|| Error::sql(format!("no such window: {}", n.text)).nowhere())
+        let written = n.written();
+        // Quotes belong to the names of windows.
+        let found = named.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(&written));
+        found.map(|(_, w)| w).ok_or_else(|| Error::sql(format!("no such window: {written}")).nowhere())
     }
 
     /// A definition with what it takes from its base window.
@@ -135,7 +137,7 @@ impl Binder<'_> {
             None
         };
         if let Some(what) = what {
-            return Err(Error::sql(format!("cannot override {what} of window: {}", base.text)));
+            return Err(Error::sql(format!("cannot override {what} of window: {}", base.written())));
         }
         out.partition_by = b.partition_by.clone();
         if out.order_by.is_empty() {
@@ -151,7 +153,7 @@ impl Binder<'_> {
             // The base of the first is not looked at.
             let w = if i == 0 { ast::Window { base: None, ..w.clone() } } else { self.completed_window(w)? };
             let scope = self.scopes.last_mut().expect("a query is being bound");
-            scope.named_windows.push(((&*name.text).into(), w));
+            scope.named_windows.push(((&*name.written()).into(), w));
         }
         Ok(())
     }

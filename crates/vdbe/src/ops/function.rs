@@ -39,6 +39,17 @@ pub(crate) fn call(vm: &mut Vm, i: &Insn, env: &dyn Env) -> Result<()> {
     Ok(())
 }
 
+/// Whether two values are the same, class and all.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Null, Value::Null) => true,
+        (Value::Int(a), Value::Int(b)) => a == b,
+        (Value::Real(a), Value::Real(b)) => a.to_bits() == b.to_bits(),
+        (Value::Text(a, _), Value::Text(b, _)) | (Value::Blob(a, _), Value::Blob(b, _)) => a[..] == b[..],
+        _ => false,
+    }
+}
+
 /// A call of the user's, one that reads a virtual table's cursor, or one whose arguments are of another encoding.
 fn call_any(vm: &mut Vm, i: &Insn, f: &FunctionCall, recoded: bool, env: &dyn Env) -> Result<Value> {
     let first = i.p2 as usize;
@@ -55,6 +66,12 @@ fn call_any(vm: &mut Vm, i: &Insn, f: &FunctionCall, recoded: bool, env: &dyn En
     };
     aux.constant_args = i.p1 as u32;
     aux.bound_args = f.bound;
+    for (k, parameter) in &f.origins {
+        let arg = &vm.f.regs[first + k];
+        if vm.params.get(parameter - 1).is_some_and(|p| same(p, arg)) {
+            aux.bound_args |= 1 << k;
+        }
+    }
     let host: &dyn Host = env;
     let pure = f.pure.map(|place| (&*f.function.name, place));
     let taken = f.cursor.and_then(|c| vm.f.cursors[c].take());

@@ -55,6 +55,19 @@ int main(void) {
   all(db, "savepoint p");
   all(db, "rollback");
   all(db, "pragma user_version=4");
+  all(db, "pragma synchronous=full");
+  all(db, "pragma wal_checkpoint(full)");
+  all(db, "pragma user_version='x y'");
+  all(db, "pragma foreign_key_check");
+  all(db, "create table m1(x primary key, y unique, z check(length(z)>0), q as (abs(x)), unique(y,z), check(y>x))");
+  all(db, "create table m2(k primary key, j, unique(j collate nocase, k)) without rowid");
+  all(db, "create table temp.m3(a unique)");
+  all(db, "create temp table m4(a unique)");
+  all(db, "create view temp.m5 as select 1");
+  all(db, "create table m6(a integer primary key autoincrement)");
+  all(db, "create table m7(a integer primary key autoincrement)");
+  all(db, "create table if not exists m7(x)");
+  all(db, "select b->'x', c->>1 from t where 0");
   struct { int action, answer; const char *sql; } cases[] = {
     {SQLITE_READ, SQLITE_IGNORE, "select a,b,c,count(*) from t"},
     {SQLITE_READ, SQLITE_IGNORE, "select bb from v where a is null"},
