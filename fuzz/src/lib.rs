@@ -129,9 +129,12 @@ pub fn judged(e: Error) {
 pub fn integrity(c: &Connection) -> Option<String> {
     c.progress_handler_every(1000, None);
     let found = c.query("PRAGMA integrity_check(3)", &[]).ok()?;
-    let lines =
-        found.iter().map(|r| String::from_utf8_lossy(&r[0].text_bytes().unwrap_or_default()).into_owned());
-    Some(lines.collect::<Vec<_>>().join("; "))
+    Some(found.iter().map(|r| text(&r[0])).collect::<Vec<_>>().join("; "))
+}
+
+/// A value's text.
+pub fn text(v: &Value) -> String {
+    String::from_utf8_lossy(v.lent_text(&mut [0; 32])).into_owned()
 }
 
 /// The parts of an input, which are separated by `between`.

@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use iolite_fuzz::{on_disk, parts, rows, run, without_leak};
+use iolite_fuzz::{on_disk, parts, rows, run, text, without_leak};
 use libfuzzer_sys::fuzz_target;
 
 /// What separates the files.
@@ -27,8 +27,7 @@ fuzz_target!(|input: &[u8]| {
         );
         let named = rows(&c, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 8", &[]);
         for name in named.unwrap_or_default() {
-            let name =
-                String::from_utf8_lossy(&name[0].text_bytes().unwrap_or_default()).replace('"', "\"\"");
+            let name = text(&name[0]).replace('"', "\"\"");
             run(&c, &WORK.replace('?', &format!("\"{name}\"")));
         }
         run(

@@ -5,7 +5,7 @@
 #![no_main]
 
 use iolite::engine::{Switch, Value};
-use iolite_fuzz::{in_memory, parts, rows, run, without_leak};
+use iolite_fuzz::{in_memory, parts, rows, run, text, without_leak};
 use libfuzzer_sys::fuzz_target;
 
 /// What separates the parts.
@@ -44,8 +44,7 @@ fuzz_target!(|input: &[u8]| {
                 WHERE m.type = 'table' AND m.name GLOB '*[a-z]_*' AND m.sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY 1, 2", &[]);
             let Some(shadow) = shadow.filter(|s| !s.is_empty()) else { continue };
             let place = &shadow[*which as usize % shadow.len()];
-            let name = |v: &Value| String::from_utf8_lossy(&v.text_bytes().unwrap_or_default()).into_owned();
-            let (table, column) = (name(&place[0]), name(&place[1]));
+            let (table, column) = (text(&place[0]), text(&place[1]));
             let sql = format!(
                 "UPDATE \"{table}\" SET \"{column}\" = ?1 WHERE rowid = (SELECT min(rowid) FROM \"{table}\")"
             );

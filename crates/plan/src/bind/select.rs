@@ -825,8 +825,8 @@ impl Binder<'_> {
     }
 }
 
-/// A row of VALUES as a query.
-/// A query of VALUES clauses with several rows and calls of window functions among them: each of these rows is an arm of its own.
+/// A query of VALUES clauses with several rows and calls of window functions among them: each row of such a clause is an arm of its own,
+/// and behind an operator the arms are a query in parentheses.
 fn rows_apart(s: &ast::Select) -> Option<ast::Select> {
     let windowed = |c: Option<&ast::Call>| c.is_some_and(|c| c.over.is_some());
     let splits = |c: &ast::SelectCore| match c {
@@ -839,23 +839,40 @@ fn rows_apart(s: &ast::Select) -> Option<ast::Select> {
     if !cores().any(splits) {
         return None;
     }
-    let mut arms = Vec::new();
-    for (i, core) in cores().enumerate() {
-        let op = i.checked_sub(1).map_or(ast::CompoundOp::UnionAll, |i| s.compounds[i].0);
-        match core {
+    let apart = |rows: &Rows<ast::Expr>| {
+        let mut arms = rows.iter().map(|r| ast::SelectCore::Query(Box::new(row_query(r))));
+        let first = arms.next()?;
+        Some((first, arms.map(|a| (ast::CompoundOp::UnionAll, a)).collect::<Vec<_>>()))
+    };
+    let (first, mut arms) = match &s.first {
+        core @ ast::SelectCore::Values(rows) if splits(core) => apart(rows)?,
+        core => (core.clone(), Vec::new()),
+    };
+    for (op, core) in &s.compounds {
+        let core = match core {
             ast::SelectCore::Values(rows) if splits(core) => {
-                for (k, row) in rows.iter().enumerate() {
-                    let op = if k == 0 { op } else { ast::CompoundOp::UnionAll };
-                    arms.push((op, ast::SelectCore::Query(Box::new(row_query(row)))));
-                }
+                let (first, compounds) = apart(rows)?;
+                let (with, order_by, limit, offset) = (None, Vec::new(), None, None);
+                all_of(ast::Select { with, first, compounds, order_by, limit, offset, ..s.clone() })
             }
-            _ => arms.push((op, core.clone())),
-        }
+            core => core.clone(),
+        };
+        arms.push((*op, core));
     }
-    let (_, first) = arms.remove(0);
     Some(ast::Select { with: None, first, compounds: arms, ..s.clone() })
 }
 
+/// `SELECT * FROM (s)`.
+fn all_of(s: ast::Select) -> ast::SelectCore {
+    let first = ast::Table { kind: ast::TableKind::Subquery(Box::new(s)), alias: None };
+    ast::SelectCore::Query(Box::new(ast::Query {
+        columns: std::iter::once(ast::ResultColumn::Star(ast::Span::default())).collect(),
+        from: Some(ast::From { first, joins: Vec::new(), number: 0 }),
+        ..ast::Query::default()
+    }))
+}
+
+/// A row of VALUES as a query.
 fn row_query(row: &[ast::Expr]) -> ast::Query {
     let column = |(i, e): (usize, &ast::Expr)| {
         let span = ast::Span::default();
