@@ -4,15 +4,15 @@
 //! answered by `SQLITE_INTERNAL`. What a target knows beyond that it asserts itself. libFuzzer ends an input that takes
 //! longer than its `-timeout`; the work of statements is bounded here, so that only what is outside of their loops can reach that.
 
-use iolite::engine::{Code, Connection, Error, Limit, OpenFlags, Step, Switch, Value, Vfs};
+use iolite::engine::{Code, Connection, Error, ImageOptions, Limit, OpenFlags, Step, Switch, Value, Vfs};
 use iolite_sim::disk::Disk;
 use iolite_sim::image::Files;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// How often a connection's statements may ask whether to go on: each time stands for a thousand instructions.
 const TURNS: u32 = 3000;
@@ -74,10 +74,18 @@ pub fn on_disk(files: &[(&str, &[u8])]) -> Connection {
     bounded(c.expect("a database opens without being read"))
 }
 
-/// A database in memory that `setup` made.
+/// A database in memory as `setup` made it, which runs once: a target has one.
 pub fn in_memory(setup: &str) -> Connection {
-    let c = Connection::open_in_memory().expect("a database in memory");
-    c.execute_batch(setup).expect("what the target sets up");
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    let open = || Connection::open_in_memory().expect("a database in memory");
+    let image = IMAGE.get_or_init(|| {
+        let c = open();
+        c.execute_batch(setup).expect("what the target sets up");
+        c.serialize("main").expect("its image")
+    });
+    let c = open();
+    c.deserialize("main", image.clone(), ImageOptions { read_only: false, limit: Some(64 << 20) })
+        .expect("the image is one");
     bounded(c)
 }
 

@@ -131,7 +131,7 @@ fn json(mut seeds: Seeds) {
     let documents = [
         "{\"a\":[1,2.5,-3e10,\"x\\u0041\\n\",null,true,false,{\"b\":{}}],\"\":[]}\n$.a[7].b",
         "[[[1]],{\"key with space\":\"\\ud83d\\ude00\"}]\n$[1].\"key with space\"",
-        "{a:0x1F,'b':+.5,/*c*/c:Infinity,d:-NaN,e:[1,],}\n$.e[#-1]",
+        "{a:0x1F,'b':+.5,/*c*/c:Infinity,d:NaN,e:[1,],}\n$.e[#-1]",
         "\"text\"\n$",
         "123456789012345678901234567890\n$[0]",
         "{\"a\":1,\"a\":2}\n$.a",
@@ -171,7 +171,7 @@ fn text_indexes(mut seeds: Seeds) {
         "(a OR b) AND (c NOT d)",
     ];
     queries.iter().for_each(|q| seeds.put(q.as_bytes()));
-    let c = open("CREATE VIRTUAL TABLE f USING fts5(x, y, prefix = '1 3'); CREATE VIRTUAL TABLE o USING fts4(x, y, prefix = '1 3');
+    let c = open("CREATE VIRTUAL TABLE f USING fts5(x, y, prefix = '1 3'); CREATE VIRTUAL TABLE o USING fts4(x, y, prefix='1 3');
         INSERT INTO f(f, rank) VALUES('pgsz', 64);
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
           INSERT INTO f SELECT 'the ' || (i % 7) || ' words of row ' || i, 'and ' || (i * 13 % 40) || ' more' FROM n;

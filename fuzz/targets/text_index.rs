@@ -12,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 const BETWEEN: &[u8] = b"\n--next part--\n";
 
 const SETUP: &str = "
-CREATE VIRTUAL TABLE f USING fts5(x, y, prefix = '1 3'); CREATE VIRTUAL TABLE o USING fts4(x, y, prefix = '1 3', languageid = 'l');
+CREATE VIRTUAL TABLE f USING fts5(x, y, prefix = '1 3'); CREATE VIRTUAL TABLE o USING fts4(x, y, prefix='1 3', languageid='l');
 CREATE VIRTUAL TABLE p USING fts5(x, detail = column, content = '', contentless_delete = 1, tokenize = 'trigram');
 INSERT INTO f(f, rank) VALUES('pgsz', 64);
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)

@@ -13,8 +13,8 @@ const BETWEEN: &[u8] = b"\n--next part--\n";
 
 const SETUP: &str = "
 CREATE VIRTUAL TABLE exact USING vec0(e float[4] distance_metric=cosine, year integer, +title text, chunk_size = 8);
-CREATE VIRTUAL TABLE lists USING vec0(e float[4] indexed by ivf(nlist=3, nprobe=2), chunk_size = 8);
-CREATE VIRTUAL TABLE graph USING vec0(e float[4] indexed by hnsw(m=4), chunk_size = 8);
+CREATE VIRTUAL TABLE lists USING vec0(e float[4] index=ivf(lists=3, probes=2), chunk_size = 8);
+CREATE VIRTUAL TABLE graph USING vec0(e float[4] index=hnsw(ef_search=8), chunk_size = 8);
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
   INSERT INTO exact(rowid, e, year, title) SELECT i, vec_f32('[' || i || ',' || (i * 7 % 5) || ',2,' || (i * 3 % 11) || ']'), i % 3, 'no ' || i FROM n;
 INSERT INTO lists(rowid, e) SELECT rowid, e FROM exact; INSERT INTO graph(rowid, e) SELECT rowid, e FROM exact;
