@@ -89,6 +89,9 @@ const MANY_OF: i64 = 4;
 const BY_QUERY: f64 = 0.5;
 /// Columns are decoded for a query once rows have taken this share of the time that it takes.
 const PATIENCE: f64 = 0.5;
+/// They are decoded for its first run if rows would take so many times as long: what decoding takes is told by leaves, and texts that
+/// are all different may double it.
+const SURE: f64 = 1.5;
 
 /// What an arm would take.
 #[derive(Clone, Copy, Default)]
@@ -850,6 +853,12 @@ pub(crate) fn better_in_rows(
         walked = Some((walk, scanned));
     }
     let (mut e, keep) = estimate(q, rt, params)?;
+    if q.tables.len() > 1
+        && e.rest < f64::INFINITY
+        && let Some(n) = most_rows(q, rt, params)?.filter(|n| *n < e.first)
+    {
+        (e.rest, e.first) = (e.rest * n / e.first, n);
+    }
     if walked.is_some_and(|(walk, scanned)| walk < e.decode + scanned) {
         return Ok(true);
     }
@@ -869,8 +878,11 @@ pub(crate) fn better_in_rows(
     }
     let loops = e.scan + e.rest;
     // Within a write transaction columns are decoded for this once, and those with values on overflow pages always are.
-    if loops >= limit || !keep || e.decodes_again {
+    if !keep || e.decodes_again {
         return Ok(loops < limit);
+    }
+    if loops >= SURE * limit {
+        return Ok(false);
     }
     let mut db = None;
     q.each_table(&mut |t, _| db = db.or(Some(t.db)));
