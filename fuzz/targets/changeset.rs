@@ -22,7 +22,7 @@ impl Applying for InTurn {
     ) -> Option<Decision> {
         self.0.set(self.0.get() + 1);
         let replaces = matches!(kind, Conflict::Data | Conflict::Conflict);
-        Some(if self.0.get() % 2 == 0 && replaces { Decision::Replace } else { Decision::Omit })
+        Some(if self.0.get().is_multiple_of(2) && replaces { Decision::Replace } else { Decision::Omit })
     }
 
     fn violated(&self, _: i64) -> Option<Decision> {

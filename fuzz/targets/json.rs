@@ -60,9 +60,10 @@ fuzz_target!(|input: &[u8]| {
                 &given,
             );
             rows(&c, "SELECT key, jsonb(value) FROM jsonb_tree(?1)", &given[..1]);
-            // What one function makes of a document, all of them read, and it stays what it is. A blob may be none and look like one.
-            if one("SELECT json_valid(?1, 10)", &given[..1]).is_some_and(|v| v.to_int() == 1)
-                && let Some(document) = one("SELECT json(?1)", &given[..1])
+            // What one function makes of a document, all of them read, and it stays what it is. A blob counts as valid with numbers
+            // that begin with zeros, as on SQLite.
+            if matches!(given[0], Value::Text(..))
+                && let Some(document) = one("SELECT json(?1)", &given[..1]).filter(|d| !d.is_null())
             {
                 let document = [document];
                 let same = text(&document[0]);
