@@ -3,7 +3,7 @@
 //! The same functions serve a CREATE that is being executed, whose mistakes become its error messages, and the
 //! schema's text being read again.
 
-use crate::schema::{Schema, SchemaRow};
+use crate::schema::{Schema, SchemaRow, replacing_last};
 use crate::stat::{DEFAULT_ROWS, IndexStat};
 use crate::table::*;
 use iolite_base::hash::FastSet;
@@ -666,6 +666,7 @@ impl TableBuilder<'_> {
                 if is_table {
                     other.root.set(t.root.get());
                 }
+                replacing_last(&mut made, |m| &m.0);
                 continue;
             }
             number += 1;
@@ -687,16 +688,15 @@ impl TableBuilder<'_> {
                 label: OnceCell::new(),
                 affinities: OnceCell::new(),
             };
-            made.push((index, key.conflict));
+            made.insert(0, (index, key.conflict));
+            replacing_last(&mut made, |m| &m.0);
         }
         for (m, _) in &mut made {
             let is_table = without_rowid && m.origin == IndexOrigin::PrimaryKey;
             complete_columns(m, t, without_rowid, is_table, &pk_columns);
         }
         let mut list = self.table.indexes.borrow_mut();
-        for (m, _) in made {
-            crate::schema::add_in_order(&mut list, Rc::new(m));
-        }
+        list.extend(made.into_iter().map(|(m, _)| Rc::new(m)));
         Ok(())
     }
 }

@@ -400,7 +400,14 @@ impl Catalog {
 /// Adds an index to a table's list: the newest first, but those whose conflict policy is REPLACE behind all others, so
 /// that nothing has been deleted when another constraint says no.
 pub(crate) fn add_in_order(list: &mut Vec<Rc<Index>>, i: Rc<Index>) {
-    let replaces = |i: &Index| i.unique == Some(iolite_sql::ast::Conflict::Replace);
-    let at = if replaces(&i) { list.iter().position(|x| replaces(x)).unwrap_or(list.len()) } else { 0 };
-    list.insert(at, i);
+    list.insert(0, i);
+    replacing_last(list, |i| &**i);
+}
+
+/// Moves the first index whose policy is REPLACE behind those that follow and have another.
+pub(crate) fn replacing_last<T>(list: &mut [T], index: impl Fn(&T) -> &Index) {
+    let replaces = |i: &T| index(i).unique == Some(iolite_sql::ast::Conflict::Replace);
+    let Some(first) = list.iter().position(replaces) else { return };
+    let behind = list[first + 1..].iter().take_while(|i| !replaces(i)).count();
+    list[first..=first + behind].rotate_left(1);
 }
