@@ -52,7 +52,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// With its quotes.
+    /// With the quotes that it had.
     pub fn written(&self) -> Cow<'_, str> {
         let (open, close) = match self.quote {
             Quote::None => return Cow::Borrowed(&self.text),

@@ -117,24 +117,13 @@ impl Printer {
     }
 
     fn name(&mut self, n: &Name) {
-        let (open, close) = match n.quote {
+        match n.quote {
             // What was read bare in such a place can be read bare again.
-            Quote::None if keyword(n.text.as_bytes()).is_nm() && plain(&n.text) => return self.word(&n.text),
-            Quote::None => return self.word(&quote_name(&n.text)),
-            Quote::Double => ('"', '"'),
-            Quote::Bracket if n.text.contains(']') => ('"', '"'),
-            Quote::Bracket => ('[', ']'),
-            Quote::Backtick => ('`', '`'),
-            Quote::Single => ('\'', '\''),
-        };
-        self.out.push(open);
-        for c in n.text.chars() {
-            if c == close {
-                self.out.push(c);
-            }
-            self.out.push(c);
+            Quote::None if keyword(n.text.as_bytes()).is_nm() && plain(&n.text) => self.word(&n.text),
+            Quote::None => self.word(&quote_name(&n.text)),
+            Quote::Bracket if n.text.contains(']') => self.word(&quote_name(&n.text)),
+            _ => self.word(&n.written()),
         }
-        self.out.push(close);
     }
 
     fn qualified(&mut self, q: &QualifiedName) {

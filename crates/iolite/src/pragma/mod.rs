@@ -18,7 +18,7 @@ use iolite_base::{Error, Result};
 use iolite_btree::Btree;
 use iolite_bytecode::Program;
 use iolite_catalog::Table;
-use iolite_sql::ast::{PragmaValue, QualifiedName, Quote};
+use iolite_sql::ast::{Name, PragmaValue, QualifiedName};
 use iolite_value::Value;
 use std::rc::Rc;
 
@@ -138,16 +138,9 @@ pub(crate) fn compile(
     if let Some(s) = &schema
         && conn.0.catalog.borrow().database(s).is_none()
     {
-        // The name as it was written.
-        let quoted = name.schema.as_ref().map(|n| match n.quote {
-            Quote::None => s.clone(),
-            Quote::Double => format!("\"{s}\""),
-            Quote::Bracket => format!("[{s}]"),
-            Quote::Backtick => format!("`{s}`"),
-            Quote::Single => format!("'{s}'"),
-        });
+        let written = name.schema.as_ref().map(Name::written);
         let at = name.schema.as_ref().map_or(0, |n| n.span.start);
-        return Err(Error::sql(format!("unknown database {}", quoted.unwrap_or_default())).at(at));
+        return Err(Error::sql(format!("unknown database {}", written.unwrap_or_default())).at(at));
     }
     let Some(p) = p else {
         return work_program(conn, &[], Rc::new(|_| Ok(Vec::new())), &[]);

@@ -15,6 +15,7 @@ mod insert;
 mod names;
 mod select;
 mod target;
+mod values;
 mod virtual_table;
 mod window;
 

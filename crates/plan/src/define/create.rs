@@ -146,7 +146,7 @@ impl Compiler<'_> {
             if schema.is_some_and(|s| s.eq_ignore_ascii_case("temp"))
                 && self.env.catalog.table(None, &c.table.text).is_some()
             {
-                let table = super::names::as_written(&c.table);
+                let table = c.table.written();
                 return Err(Error::sql(format!("cannot create a TEMP index on non-TEMP table \"{table}\"")));
             }
             // Where an index is to be made, its table is looked for; only one in temp may be on a table elsewhere.
@@ -294,7 +294,7 @@ impl Compiler<'_> {
             if c.if_not_exists {
                 return Ok(self.nothing(db));
             }
-            let written = super::names::as_written(&c.name.name);
+            let written = c.name.name.written();
             return Err(Error::sql(format!("trigger {written} already exists")).at(c.name.name.span.start));
         }
         if t.root.get() == 1 || is_reserved(&t.name) {

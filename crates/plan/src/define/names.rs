@@ -41,7 +41,7 @@ impl Compiler<'_> {
 
     /// Complains if the name is taken; `Ok(true)` if it is and that is fine.
     pub(super) fn taken(&self, db: usize, name: &ast::Name, if_not_exists: bool) -> Result<bool> {
-        let (written, at, name) = (as_written(name), name.span.start, &*name.text);
+        let (written, at, name) = (name.written(), name.span.start, &*name.text);
         let schema = &self.env.catalog.schemas[db];
         if let Some(t) = schema.table(name) {
             if if_not_exists {
@@ -114,18 +114,6 @@ pub(super) fn stored_text(word: &str, whole: &str, name_start: u32, stmt: &str, 
     let text = &whole[name_start as usize..end];
     let text = if tail == Tail::Comments { text.trim_ascii_end() } else { text };
     format!("{word} {text}")
-}
-
-/// A name as it stands in the text.
-pub(super) fn as_written(name: &ast::Name) -> String {
-    let text = &*name.text;
-    match name.quote {
-        ast::Quote::None => text.into(),
-        ast::Quote::Double => format!("\"{}\"", text.replace('"', "\"\"")),
-        ast::Quote::Bracket => format!("[{text}]"),
-        ast::Quote::Backtick => format!("`{}`", text.replace('`', "``")),
-        ast::Quote::Single => format!("'{}'", text.replace('\'', "''")),
-    }
 }
 
 /// A name as messages show it.
