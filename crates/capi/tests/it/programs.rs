@@ -99,15 +99,20 @@ fn compare(source: &Path, dir: &Path, include: Option<&Path>, stock: Option<&Pat
     });
 }
 
-#[test]
-fn programs_print_what_they_print_on_stock() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
-    let Some(dir) = folder("plain") else {
+/// Hands over a folder of programs below `tests/c`, and the folder of this process for them.
+fn on_this_library(programs: &str, f: impl Fn(&Path, &Path)) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(programs);
+    let Some(dir) = folder(if programs.is_empty() { "plain" } else { programs }) else {
         println!("not run: no shared library beside this test");
         return;
     };
-    compare(&source, &dir, None, None);
+    f(&source, &dir);
     let _ = std::fs::remove_dir_all(&dir);
+}
+
+#[test]
+fn programs_print_what_they_print_on_stock() {
+    on_this_library("", |source, dir| compare(source, dir, None, None));
 }
 
 /// What the pinned SQLite is compiled with.
@@ -177,14 +182,10 @@ fn what_newer_versions_have_is_as_on_stock() {
 
 #[test]
 fn programs_that_count_find_nothing_wrong() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/alone");
-    let Some(dir) = folder("alone") else {
-        println!("not run: no shared library beside this test");
-        return;
-    };
-    compiled(&source, &dir, None, None, |file, program| {
-        let ours = output(program, &dir, Some(&dir.join("lib")));
-        assert!(ours.contains("\nwrong 0\n"), "{}: {ours}", file.display());
+    on_this_library("alone", |source, dir| {
+        compiled(source, dir, None, None, |file, program| {
+            let ours = output(program, dir, Some(&dir.join("lib")));
+            assert!(ours.contains("\nwrong 0\n"), "{}: {ours}", file.display());
+        });
     });
-    let _ = std::fs::remove_dir_all(&dir);
 }
