@@ -31,6 +31,7 @@ pub(crate) fn p4_text(p4: &P4) -> String {
         P4::Real(r) => iolite_value::num::real_text(*r),
         P4::Bytes(b) => String::from_utf8_lossy(b).into_owned(),
         P4::Name(n) => n.to_string(),
+        P4::VirtualPlan(p) => p.data.as_ref().map_or_else(|| p.text.to_string(), |d| d.shown()),
         P4::Value(v) => v.to_string_lossy(),
         P4::Collation(c) => format!("{}-8", c.name()),
         P4::KeyInfo(k) => {

@@ -17,5 +17,5 @@ pub use opcode::{Opcode, p5};
 pub use probe::{Mark, Site, probed};
 pub use program::{
     ColumnMeta, FrameEdge, FrameExclude, FrameUnit, FunctionCall, Given, Insn, P4, PatchField, PlanLine,
-    Program, StrictColumn, StrictType, TableLock, VariableName, WindowPass,
+    Program, StrictColumn, StrictType, TableLock, VariableName, VirtualPlan, WindowPass,
 };

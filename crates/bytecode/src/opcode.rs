@@ -266,7 +266,7 @@ opcodes! {
     VCreate "Has the module of the virtual table p4 of database p1 make it.";
     VDestroy "Has the module of the virtual table p4 of database p1 take away what it keeps.";
     VOpen "Opens cursor p1 on the virtual table p4.";
-    VFilter jump "Starts cursor p1 with plan number and argument count in r[p3], r[p3 + 1], arguments behind, each bit of p5 an argument that is a VList; p4 is the plan's text; jumps to p2 if empty.";
+    VFilter jump "Starts cursor p1 with plan number and argument count in r[p3], r[p3 + 1], arguments behind, each bit of p5 an argument that is a VList; p4 is what its plan says beside the number; jumps to p2 if empty.";
     VList "Adds r[p1] to the list that r[p3] stands for in a VFilter; with p1 = 0, begins an empty one.";
     VColumn "r[p3] = column p2 of virtual cursor p1. If p4 is a register: for an UPDATE that does not assign it; where it need not be known, r[p3] is NULL and bit p2 of that register is set.";
     VNext jump "Moves virtual cursor p1 on and jumps to p2; falls through at the end.";

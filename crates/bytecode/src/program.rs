@@ -2,7 +2,7 @@
 
 use crate::Opcode;
 use iolite_base::{Bytes, Few, Rows, SmallStr};
-use iolite_ext::{Function, FunctionFlags, VirtualTable};
+use iolite_ext::{Function, FunctionFlags, IndexData, VirtualTable};
 use iolite_value::{Affinity, Collation, KeyInfo, Value, compare::KeyField};
 use std::rc::Rc;
 
@@ -49,6 +49,15 @@ pub enum P4 {
     Numbers(Rc<[i64]>),
     Windows(Rc<[WindowPass]>),
     Rows(Rc<Rows<Given>>),
+    VirtualPlan(Rc<VirtualPlan>),
+}
+
+/// What a virtual table's plan hands to its cursor beside the plan's number.
+pub struct VirtualPlan {
+    /// Its text.
+    pub text: Rc<str>,
+    /// What only the module can read.
+    pub data: Option<Rc<dyn IndexData>>,
 }
 
 /// A field of a row as a statement's text gives it.

@@ -15,9 +15,9 @@ use iolite::engine::{
     Participant, Result, TableArgs, Value, VirtualCursor, VirtualTable,
 };
 use iolite_base::raw_text;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::rc::{Rc, Weak};
 
 type Constructor = unsafe extern "C" fn(
@@ -288,7 +288,7 @@ impl VirtualTable for TableInC {
         // SAFETY: the method has answered a cursor.
         unsafe { cursor.as_mut() }.ok_or(Code::Error)?.table = table;
         self.cursors.set(self.cursors.get() + 1);
-        Ok(Box::new(CursorInC { table: me, cursor, index: RefCell::default() }))
+        Ok(Box::new(CursorInC { table: me, cursor }))
     }
 
     fn writable(&self) -> bool {
@@ -421,8 +421,6 @@ fn with_pointers(values: &mut [CValue], f: impl FnOnce(c_int, *mut *mut CValue) 
 struct CursorInC {
     table: Rc<TableInC>,
     cursor: *mut CCursor,
-    /// The plan's text, as it was last handed over.
-    index: RefCell<Option<CString>>,
 }
 
 impl Drop for CursorInC {
@@ -452,18 +450,15 @@ impl CursorInC {
 }
 
 impl VirtualCursor for CursorInC {
-    fn filter(&mut self, index_num: i32, index_str: &str, args: &FilterArgs<'_>) -> Result<()> {
+    fn filter(&mut self, index_num: i32, _: &str, args: &FilterArgs<'_>) -> Result<()> {
         let Some(f) = self.table.module.methods().filter else { return Err(Code::Error.into()) };
-        let text = crate::vtab_index::text_of_plan(index_str);
         let mut values: Vec<CValue> = args.iter().map(|v| CValue::new(v.clone())).collect();
         for (k, v) in values.iter_mut().enumerate() {
             v.list = args.list(k).map(|l| (l.iter().map(|v| Box::new(CValue::new(v.clone()))).collect(), 0));
         }
-        let (cursor, text_at) = (self.cursor, text.as_ref().map_or(null(), |t| t.as_ptr()));
+        let (cursor, text) = (self.cursor, crate::vtab_index::index_str(args));
         // SAFETY: as in `read`; the values live across it.
-        let rc = with_pointers(&mut values, |n, list| unsafe { f(cursor, index_num, text_at, n, list) });
-        // The text lives as long as the plan, as far as the module can tell.
-        self.index.replace(text);
+        let rc = with_pointers(&mut values, |n, list| unsafe { f(cursor, index_num, text, n, list) });
         self.table.outcome(rc)
     }
 

@@ -6,10 +6,12 @@
 use crate::text::c_text;
 use crate::value::CValue;
 use crate::{ERROR, MISUSE, NOTFOUND, OK};
-use iolite::engine::{ConstraintUse, IndexInfo, OrderUse};
+use iolite::engine::{ConstraintUse, FilterArgs, IndexData, IndexInfo, OrderUse};
 use iolite_base::raw_text;
+use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::ptr::null_mut;
+use std::rc::Rc;
 
 #[repr(C)]
 struct CConstraint {
@@ -119,28 +121,46 @@ pub(crate) fn ask(q: &mut IndexInfo, f: impl FnOnce(*mut CIndexInfo) -> c_int) -
         .map(|(u, list)| ConstraintUse { arg: u.arg, omit: u.omit != 0, list: *list })
         .collect();
     q.index_num = info.index_num;
-    q.index_str = match info.index_str.is_null() {
-        true => String::new(),
-        // SAFETY: the method has left a C string there.
-        false => plan_of_text(unsafe { CStr::from_ptr(info.index_str) }),
-    };
-    if info.free_index_str != 0 {
-        // SAFETY: it says that it is memory of `sqlite3_malloc`.
-        unsafe { crate::memory::sqlite3_free(info.index_str as *mut c_void) };
-    }
+    q.index_data = (!info.index_str.is_null()).then(|| {
+        Rc::new(IndexStr { at: info.index_str, free: info.free_index_str != 0 }) as Rc<dyn IndexData>
+    });
     (q.ordered, q.cost, q.rows) = (info.ordered != 0, info.cost, info.rows);
     q.unique = info.flags & UNIQUE != 0;
     rc
 }
 
-/// A plan's text: an empty one that is there is told from none.
-fn plan_of_text(text: &CStr) -> String {
-    if text.is_empty() { "\0".into() } else { raw_text::encode(text.to_bytes()).into_owned() }
+/// `idxStr`: what the module has left with a plan. It need not be a text: modules keep structures there, and get the very
+/// pointer back.
+#[derive(Debug)]
+struct IndexStr {
+    at: *mut c_char,
+    /// It is memory of `sqlite3_malloc` that goes with the plan.
+    free: bool,
 }
 
-/// What a module gets for a plan's text: NULL for none.
-pub(crate) fn text_of_plan(plan: &str) -> Option<CString> {
-    (!plan.is_empty()).then(|| c_text(plan))
+impl IndexData for IndexStr {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn shown(&self) -> String {
+        // SAFETY: whoever asks for a module's plan in words relies on its being a C string, as in SQLite.
+        raw_text::encode(unsafe { CStr::from_ptr(self.at) }.to_bytes()).into_owned()
+    }
+}
+
+impl Drop for IndexStr {
+    fn drop(&mut self) {
+        if self.free {
+            // SAFETY: the module said that it is memory of `sqlite3_malloc`, and nobody frees it but the plan.
+            unsafe { crate::memory::sqlite3_free(self.at as *mut c_void) };
+        }
+    }
+}
+
+/// The pointer that the plan has kept for `xFilter`; NULL for none.
+pub(crate) fn index_str(args: &FilterArgs<'_>) -> *const c_char {
+    args.data().and_then(|d| d.as_any().downcast_ref::<IndexStr>()).map_or(std::ptr::null(), |s| s.at)
 }
 
 unsafe fn asked<'a>(info: *mut CIndexInfo) -> Option<&'a mut Asked> {

@@ -7,7 +7,7 @@ use crate::context::{Codegen, Dest, Place, Row, internal};
 use crate::loops::{Open, Step};
 use crate::modify::Modification;
 use iolite_base::Result;
-use iolite_bytecode::{Label, Opcode, P4};
+use iolite_bytecode::{Label, Opcode, P4, VirtualPlan};
 use iolite_catalog::Table;
 use iolite_ext::IndexInfo;
 use iolite_plan::Conflict;
@@ -48,9 +48,9 @@ impl Codegen<'_> {
         }
         self.b.emit(Opcode::Integer, info.index_num, first, 0);
         self.b.emit(Opcode::Integer, args.len() as i32, first + 1, 0);
-        let text: Rc<str> = (&*info.index_str).into();
+        let plan = VirtualPlan { text: info.index_str.as_str().into(), data: info.index_data.clone() };
         let exit = o.in_exit();
-        self.b.jump4(Opcode::VFilter, cursor, exit, first, P4::Name(text));
+        self.b.jump4(Opcode::VFilter, cursor, exit, first, P4::VirtualPlan(Rc::new(plan)));
         self.b.p5(lists);
         let top = self.b.here();
         o.step = Step::Next { op: Opcode::VNext, cursor, top };

@@ -28,6 +28,6 @@ pub use statement::{Instruction, StatementFacts, StatementList};
 pub use tokenizer::{Token, TokenPatterns, TokenSink, TokenizeFor, Tokenizer, TokenizerKind};
 pub use transaction::{ChangeListener, Participant, RowChange};
 pub use vtab::{
-    Change, Constraint, ConstraintOp, ConstraintUse, Declared, FilterArgs, IndexInfo, Module, ModuleKind,
-    OnConflict, OrderTerm, OrderUse, Overload, TableArgs, Trust, VirtualCursor, VirtualTable,
+    Change, Constraint, ConstraintOp, ConstraintUse, Declared, FilterArgs, IndexData, IndexInfo, Module,
+    ModuleKind, OnConflict, OrderTerm, OrderUse, Overload, TableArgs, Trust, VirtualCursor, VirtualTable,
 };

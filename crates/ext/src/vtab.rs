@@ -194,6 +194,8 @@ pub struct IndexInfo {
     pub index_num: i32,
     /// Answer: a text for `filter`.
     pub index_str: String,
+    /// Answer: what only the module can read, for [`FilterArgs::data`]. It lives as long as the plan.
+    pub index_data: Option<Rc<dyn IndexData>>,
     /// Answer: rows come in the asked order.
     pub ordered: bool,
     /// Answer: estimated cost in disk accesses.
@@ -202,6 +204,21 @@ pub struct IndexInfo {
     pub rows: i64,
     /// Answer: at most one row.
     pub unique: bool,
+}
+
+impl IndexInfo {
+    /// The plan's text as EXPLAIN shows it.
+    pub fn shown(&self) -> String {
+        self.index_data.as_ref().map_or_else(|| self.index_str.clone(), |d| d.shown())
+    }
+}
+
+/// What a module keeps with a plan, and reads by itself.
+pub trait IndexData: std::fmt::Debug {
+    /// Itself, for the module.
+    fn as_any(&self) -> &dyn std::any::Any;
+    /// As EXPLAIN shows it, in place of the plan's text.
+    fn shown(&self) -> String;
 }
 
 /// What becomes of a row that breaks a constraint.
@@ -248,6 +265,7 @@ impl Default for IndexInfo {
             usage: Vec::new(),
             index_num: 0,
             index_str: String::new(),
+            index_data: None,
             ordered: false,
             // So much that any plan that says what it costs is cheaper.
             cost: 5e98,
@@ -272,12 +290,23 @@ pub struct Overload {
 pub struct FilterArgs<'a> {
     values: &'a [Value],
     lists: &'a [(usize, Vec<Value>)],
+    data: Option<&'a Rc<dyn IndexData>>,
 }
 
 impl<'a> FilterArgs<'a> {
     /// Arguments of which those in `lists`, by their places, stand for several values.
     pub fn new(values: &'a [Value], lists: &'a [(usize, Vec<Value>)]) -> FilterArgs<'a> {
-        FilterArgs { values, lists }
+        FilterArgs { values, lists, data: None }
+    }
+
+    /// The same with what the plan has in [`IndexInfo::index_data`].
+    pub fn with_data(self, data: Option<&'a Rc<dyn IndexData>>) -> FilterArgs<'a> {
+        FilterArgs { data, ..self }
+    }
+
+    /// What the plan has in [`IndexInfo::index_data`].
+    pub fn data(&self) -> Option<&'a Rc<dyn IndexData>> {
+        self.data
     }
 
     /// The values of an IN that are handed over at once; the argument itself is NULL then.

@@ -29,10 +29,10 @@ pub use iolite_columnar::set_dictionary_entries as set_column_dictionary_entries
 pub use iolite_columnar::set_segment_leaves as set_column_segment_leaves;
 pub use iolite_ext::{
     Aggregate, Change, ChangeListener, Constraint, ConstraintOp, ConstraintUse, Context, Declared,
-    FilterArgs, Function, FunctionFlags, Host, Implementation, IndexInfo, Instruction, Module, ModuleKind,
-    NestedStatement, OnConflict, OrderTerm, OrderUse, Overload, Participant, Preupdate, PreupdateListener,
-    RowChange, RowSource, Scalar, StatementFacts, StatementList, TableArgs, Trust, VirtualCursor,
-    VirtualTable,
+    FilterArgs, Function, FunctionFlags, Host, Implementation, IndexData, IndexInfo, Instruction, Module,
+    ModuleKind, NestedStatement, OnConflict, OrderTerm, OrderUse, Overload, Participant, Preupdate,
+    PreupdateListener, RowChange, RowSource, Scalar, StatementFacts, StatementList, TableArgs, Trust,
+    VirtualCursor, VirtualTable,
 };
 pub use iolite_os::Vfs;
 pub use iolite_plan::bind::check_declaration;

@@ -115,7 +115,7 @@ pub fn access(a: &Access, source: &Source, name: &str) -> String {
             format!("SEARCH {name} USING AUTOMATIC {partial}COVERING INDEX ({})", conds.join(" AND "))
         }
         Access::Virtual { info, .. } => {
-            format!("SCAN {name} VIRTUAL TABLE INDEX {}:{}", info.index_num, info.index_str)
+            format!("SCAN {name} VIRTUAL TABLE INDEX {}:{}", info.index_num, info.shown())
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn open(vm: &mut Vm, i: &Insn) -> Result<()> {
 }
 
 pub(crate) fn filter(vm: &mut Vm, i: &Insn) -> Result<bool> {
-    let P4::Name(text) = &i.p4 else { return Err(Code::Internal.into()) };
+    let P4::VirtualPlan(plan) = &i.p4 else { return Err(Code::Internal.into()) };
     if let Some(VCursor::Virtual { null_row, .. }) = &mut vm.f.cursors[i.p1 as usize] {
         *null_row = false;
     }
@@ -45,7 +45,8 @@ pub(crate) fn filter(vm: &mut Vm, i: &Insn) -> Result<bool> {
         lists.push((k, vm.f.extra.lists.remove(&(i.p3 + 2 + k as i32)).unwrap_or_default()));
     }
     with(vm, i.p1, |vm, c, _| {
-        c.filter(num, text, &FilterArgs::new(&vm.f.regs[base + 2..base + 2 + n], &lists))?;
+        let args = FilterArgs::new(&vm.f.regs[base + 2..base + 2 + n], &lists);
+        c.filter(num, &plan.text, &args.with_data(plan.data.as_ref()))?;
         Ok(!c.eof())
     })
 }
