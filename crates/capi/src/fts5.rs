@@ -8,6 +8,7 @@ use crate::connection::destroy;
 use crate::connection::{Db, Destructor, text};
 use crate::foreign::error_of;
 use crate::fts5_context::{CFunction, Function, TakeToken, slice, tokens_to_c};
+use crate::function::Head;
 use crate::pointer::pointer_of;
 use crate::{ERROR, MISUSE, NOMEM, OK, guard};
 use iolite::engine::{Code, Context, Result, Value};
@@ -263,7 +264,13 @@ unsafe extern "C" fn create_function(
     let (Some(api), Some(call)) = (api.as_mut(), function) else { return MISUSE };
     let name = text(name);
     let Some(d) = api.db.as_ref() else { return MISUSE };
-    let function = Rc::new(CFunction { db: api.db, user, call, let_go, name: name.to_ascii_lowercase() });
+    let function = Rc::new(CFunction {
+        db: api.db,
+        head: Head::new(user),
+        call,
+        let_go,
+        name: name.to_ascii_lowercase(),
+    });
     // Without a table it is known by name alone.
     let added = d.run(|c| {
         if !c.has_function(&name, -1) {

@@ -4,7 +4,7 @@
 
 use crate::connection::destroy;
 use crate::connection::{Db, Destructor};
-use crate::function::CContext;
+use crate::function::{CContext, Head};
 use crate::value::CValue;
 use crate::{OK, guard};
 use iolite::engine::{Code, Result, Value};
@@ -27,7 +27,7 @@ type EachRow = unsafe extern "C" fn(*const Extension, *mut CRow, *mut c_void) ->
 /// The C side of an auxiliary function.
 pub(crate) struct CFunction {
     pub db: *mut Db,
-    pub user: *mut c_void,
+    pub head: Head,
     pub call: Function,
     pub let_go: Option<Destructor>,
     pub name: String,
@@ -36,13 +36,13 @@ pub(crate) struct CFunction {
 impl Drop for CFunction {
     fn drop(&mut self) {
         // SAFETY: pointer and destructor were given together, and this is the last holder of both.
-        unsafe { destroy(self.let_go, self.user) };
+        unsafe { destroy(self.let_go, self.head.user) };
     }
 }
 
 impl Auxiliary for CFunction {
     fn call(&self, row: &dyn Row, args: &[Value]) -> Result<Value> {
-        let mut cx = CContext::of_auxiliary(self.db, self.user);
+        let mut cx = CContext::of_auxiliary(self.db, &self.head);
         let mut values: Vec<CValue> = args.iter().map(|v| CValue::new(v.clone())).collect();
         // There is an array also where there are no arguments: callers in other languages look at it.
         let mut pointers: Vec<*mut CValue> =
@@ -120,7 +120,7 @@ unsafe fn on(cx: *mut CRow, f: impl FnOnce(&CRow) -> Result<c_int>) -> c_int {
 }
 
 unsafe extern "C" fn user_data(cx: *mut CRow) -> *mut c_void {
-    cx.as_ref().map_or(null_mut(), |c| (*c.function).user)
+    cx.as_ref().map_or(null_mut(), |c| (*c.function).head.user)
 }
 
 unsafe extern "C" fn column_count(cx: *mut CRow) -> c_int {

@@ -11,16 +11,20 @@ use iolite::engine::{
 use iolite_ext::AuxData;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::rc::Rc;
 
 pub type Call = unsafe extern "C" fn(*mut CContext, c_int, *mut *mut CValue);
 type Final = unsafe extern "C" fn(*mut CContext);
 
 /// What a `sqlite3_context*` points at.
+///
+/// Bindings that link a copy of SQLite into an extension call its `sqlite3_user_data`, which reads the second word here, and
+/// of what that points at the second word: both stand where that copy looks for them.
+#[repr(C)]
 pub struct CContext {
     pub(crate) db: *mut Db,
-    user: *mut c_void,
+    head: *const Head,
     /// The result, or what is said of a failure.
     result: RefCell<Value>,
     /// The code of a failure; what is given as result afterwards does not undo it, but a code that is none does.
@@ -36,12 +40,32 @@ pub struct CContext {
     aux: *mut AuxData,
 }
 
+/// How a function begins, for whoever looks into it.
+#[repr(C)]
+pub(crate) struct Head {
+    kind: usize,
+    /// The program's data.
+    pub(crate) user: *mut c_void,
+}
+
+impl Head {
+    pub(crate) const fn new(user: *mut c_void) -> Head {
+        Head { kind: 0, user }
+    }
+}
+
 impl CContext {
+    /// The program's data of the function; NULL for what is no function.
+    fn user(&self) -> *mut c_void {
+        // SAFETY: the function outlives the contexts of its calls.
+        unsafe { self.head.as_ref() }.map_or(null_mut(), |h| h.user)
+    }
+
     /// A context for a column of a virtual table.
     pub(crate) fn of_column(db: *mut Db, unchanged: bool) -> CContext {
         CContext {
             db,
-            user: null_mut(),
+            head: null(),
             result: RefCell::new(Value::Null),
             failure: Cell::new(OK),
             short: Cell::new(false),
@@ -53,8 +77,8 @@ impl CContext {
     }
 
     /// A context for a function that belongs to a table's module.
-    pub(crate) fn of_auxiliary(db: *mut Db, user: *mut c_void) -> CContext {
-        CContext { user, ..CContext::of_column(db, false) }
+    pub(crate) fn of_auxiliary(db: *mut Db, head: &Head) -> CContext {
+        CContext { head, ..CContext::of_column(db, false) }
     }
 
     /// Whether the column need not be known.
@@ -102,7 +126,7 @@ pub(crate) fn overloaded(
 ) -> Rc<Function> {
     let code = Callbacks {
         db,
-        user,
+        head: Head::new(user),
         call,
         step: None,
         finish: None,
@@ -132,7 +156,7 @@ struct Memory(*mut c_void);
 /// The C side of a function.
 struct Callbacks {
     db: *mut Db,
-    user: *mut c_void,
+    head: Head,
     call: Option<Call>,
     step: Option<Call>,
     finish: Option<Final>,
@@ -151,13 +175,13 @@ impl Callbacks {
     /// Releases the program's data, once: nobody calls the function any more.
     fn release(&self) {
         // SAFETY: the pointer and its destructor were given together, and this is the only place that runs it.
-        unsafe { destroy(self.destroy.take(), self.user) };
+        unsafe { destroy(self.destroy.take(), self.head.user) };
     }
 
     fn context(&self, memory: *mut Memory, aux: *mut AuxData) -> CContext {
         CContext {
             db: self.db,
-            user: self.user,
+            head: &self.head,
             result: RefCell::new(Value::Null),
             failure: Cell::new(OK),
             short: Cell::new(false),
@@ -401,8 +425,16 @@ pub unsafe extern "C" fn sqlite3_create_function_v2(
     finish: Option<Final>,
     destroy: Option<Destructor>,
 ) -> c_int {
-    let code =
-        Callbacks { db, user, call, step, finish, value: None, inverse: None, destroy: Cell::new(destroy) };
+    let code = Callbacks {
+        db,
+        head: Head::new(user),
+        call,
+        step,
+        finish,
+        value: None,
+        inverse: None,
+        destroy: Cell::new(destroy),
+    };
     create(Given { db, name: text(name), args, flags, code })
 }
 
@@ -418,8 +450,16 @@ pub unsafe extern "C" fn sqlite3_create_function16(
     finish: Option<Final>,
 ) -> c_int {
     let name = String::from_utf8_lossy(&crate::text::from_utf16(name, -1)).into_owned();
-    let code =
-        Callbacks { db, user, call, step, finish, value: None, inverse: None, destroy: Cell::default() };
+    let code = Callbacks {
+        db,
+        head: Head::new(user),
+        call,
+        step,
+        finish,
+        value: None,
+        inverse: None,
+        destroy: Cell::default(),
+    };
     create(Given { db, name, args, flags, code })
 }
 
@@ -436,7 +476,16 @@ pub unsafe extern "C" fn sqlite3_create_window_function(
     inverse: Option<Call>,
     destroy: Option<Destructor>,
 ) -> c_int {
-    let code = Callbacks { db, user, call: None, step, finish, value, inverse, destroy: Cell::new(destroy) };
+    let code = Callbacks {
+        db,
+        head: Head::new(user),
+        call: None,
+        step,
+        finish,
+        value,
+        inverse,
+        destroy: Cell::new(destroy),
+    };
     create(Given { db, name: text(name), args, flags, code })
 }
 
@@ -456,7 +505,7 @@ pub unsafe extern "C" fn sqlite3_aggregate_count(_: *mut CContext) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_user_data(cx: *mut CContext) -> *mut c_void {
-    cx.as_ref().map_or(null_mut(), |c| c.user)
+    cx.as_ref().map_or(null_mut(), CContext::user)
 }
 
 #[unsafe(no_mangle)]

@@ -22,6 +22,8 @@ pub struct Hooks {
     profile: Cell<Option<(Profile, *mut c_void)>>,
     /// The statement that runs, innermost, while somebody traces.
     running: Cell<Option<*mut Stmt>>,
+    /// A statement is told of that begins within another one.
+    nested: Cell<bool>,
     wal: Cell<Option<(WalHook, *mut c_void)>>,
     /// Commits that it is to be told of: databases, and frames of their logs.
     wal_told: Rc<RefCell<Vec<(CString, u32)>>>,
@@ -76,13 +78,21 @@ fn trace(d: &Db, kind: c_uint, p: *mut c_void, x: *mut c_void) {
     }
 }
 
+/// Whether the statement that is being told of begins within another one, as a callback of a function does it.
+pub(crate) fn is_nested(d: &Db) -> bool {
+    d.hooks.nested.get()
+}
+
 pub(crate) fn trace_start(d: &Db, s: *mut Stmt, sql: &CStr) {
-    let text = sql.as_ptr() as *mut c_void;
+    let outer = d.hooks.nested.replace(d.hooks.running.get().is_some());
+    let comment = is_nested(d).then(|| CString::new([b"-- ", sql.to_bytes()].concat()).unwrap_or_default());
+    let text = comment.as_deref().unwrap_or(sql).as_ptr() as *mut c_void;
     trace(d, STMT, s as *mut c_void, text);
     if let Some((f, user)) = d.hooks.trace.get() {
         // SAFETY: registered for this shape of call; the statement is alive.
-        unsafe { f(user, crate::statement::traced_text(s).as_ptr()) };
+        unsafe { f(user, crate::statement::traced_text(d, s).as_ptr()) };
     }
+    d.hooks.nested.set(outer);
 }
 
 /// Says which statement runs from now on; answers which one ran before.

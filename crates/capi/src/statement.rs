@@ -309,26 +309,27 @@ pub unsafe extern "C" fn sqlite3_sql(s: *mut Stmt) -> *const c_char {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_expanded_sql(s: *mut Stmt) -> *mut c_char {
-    with_stmt(s, null_mut(), |_, st| {
+    with_stmt(s, null_mut(), |d, st| {
         let Ok(inner) = st.inner.try_borrow() else {
             // Asked by a callback of the running statement: its values are in use.
             return crate::memory::copy_out(st.sql.to_bytes());
         };
-        expanded_within_limit(&inner, &st.zeroed.borrow()).map_or(null_mut(), |t| crate::memory::copy_out(&t))
+        expanded_within_limit(d, &inner, &st.zeroed.borrow())
+            .map_or(null_mut(), |t| crate::memory::copy_out(&t))
     })
 }
 
 /// The text with values, unless it would be too long.
-fn expanded_within_limit(s: &Statement, zeroed: &[usize]) -> Option<Vec<u8>> {
-    let text = expanded(s, zeroed);
+fn expanded_within_limit(d: &Db, s: &Statement, zeroed: &[usize]) -> Option<Vec<u8>> {
+    let text = if crate::hooks::is_nested(d) { as_comment(s.sql()) } else { expanded(s, zeroed) };
     let limit = s.connection().limit(iolite::Limit::Length, None) as usize;
     (text.len() < limit).then_some(text)
 }
 
 /// What `sqlite3_trace` is told: the text with values, or as it was given where that would be too long.
-pub(crate) unsafe fn traced_text(s: *mut Stmt) -> CString {
+pub(crate) unsafe fn traced_text(d: &Db, s: *mut Stmt) -> CString {
     let st = (*(*s).body.get()).assume_init_ref();
-    let text = st.inner.try_borrow().ok().and_then(|i| expanded_within_limit(&i, &st.zeroed.borrow()));
+    let text = st.inner.try_borrow().ok().and_then(|i| expanded_within_limit(d, &i, &st.zeroed.borrow()));
     text.and_then(|t| CString::new(t).ok()).unwrap_or_else(|| st.sql.clone())
 }
 
@@ -345,6 +346,11 @@ fn literal(v: &Value) -> Vec<u8> {
         text.make_ascii_lowercase();
     }
     text
+}
+
+/// The text of a statement that runs within another one, as SQLite tells of it: each line a comment.
+fn as_comment(sql: &str) -> Vec<u8> {
+    sql.split_inclusive('\n').flat_map(|line| [b"-- ", &*raw_text::decode(line)].concat()).collect()
 }
 
 /// The text with its parameters replaced by their values; `zeroed`: those that are blobs of zeroes.

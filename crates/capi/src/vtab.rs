@@ -288,7 +288,7 @@ impl VirtualTable for TableInC {
         // SAFETY: the method has answered a cursor.
         unsafe { cursor.as_mut() }.ok_or(Code::Error)?.table = table;
         self.cursors.set(self.cursors.get() + 1);
-        Ok(Box::new(CursorInC { table: me, cursor }))
+        Ok(Box::new(CursorInC { table: me, cursor, values: Vec::new() }))
     }
 
     fn writable(&self) -> bool {
@@ -421,6 +421,8 @@ fn with_pointers(values: &mut [CValue], f: impl FnOnce(c_int, *mut *mut CValue) 
 struct CursorInC {
     table: Rc<TableInC>,
     cursor: *mut CCursor,
+    /// The values of the scan, which modules read until it ends: in SQLite they stay in their registers.
+    values: Vec<CValue>,
 }
 
 impl Drop for CursorInC {
@@ -459,6 +461,7 @@ impl VirtualCursor for CursorInC {
         let (cursor, text) = (self.cursor, crate::vtab_index::index_str(args));
         // SAFETY: as in `read`; the values live across it.
         let rc = with_pointers(&mut values, |n, list| unsafe { f(cursor, index_num, text, n, list) });
+        self.values = values;
         self.table.outcome(rc)
     }
 

@@ -29,7 +29,8 @@ pub struct Registry {
     builtin_modules: Option<BuiltinModules>,
     /// Those of them that were asked for, by name.
     made_modules: RefCell<FastMap<Box<str>, Rc<dyn Module>>>,
-    modules: FastMap<Box<str>, Rc<dyn Module>>,
+    /// By names in lower case, each with the name as it was given.
+    modules: FastMap<Box<str>, (Box<str>, Rc<dyn Module>)>,
     /// The built-in ones that are left, if others were removed.
     kept_builtin: Option<Vec<Box<str>>>,
 }
@@ -133,6 +134,11 @@ impl Registry {
         self.functions.borrow().values().flatten().cloned().collect()
     }
 
+    /// Whether a function was added, in contrast to those built in.
+    pub fn is_added(&self, f: &Rc<Function>) -> bool {
+        self.own.get(&key(&f.name)).is_some_and(|list| list.iter().any(|g| Rc::ptr_eq(f, g)))
+    }
+
     /// Adds or replaces a collating sequence; `None` removes it.
     pub fn set_collation(&mut self, name: &str, c: Option<Rc<dyn Collate>>) {
         match c {
@@ -175,7 +181,7 @@ impl Registry {
 
     /// Adds or replaces a module.
     pub fn add_module(&mut self, name: &str, m: Rc<dyn Module>) {
-        self.modules.insert(key(name), m);
+        self.modules.insert(key(name), (name.into(), m));
     }
 
     /// Removes a module that was added.
@@ -199,7 +205,7 @@ impl Registry {
     /// A module by name: of those that were added, then of the built-in ones.
     pub fn module(&self, name: &str) -> Option<Rc<dyn Module>> {
         let key = key(name);
-        if let Some(m) = self.modules.get(&*key) {
+        if let Some((_, m)) = self.modules.get(&*key) {
             return Some(m.clone());
         }
         if let Some(m) = self.made_modules.borrow().get(&*key) {
@@ -213,11 +219,11 @@ impl Registry {
 
     /// Names of all modules.
     pub fn module_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.modules.keys().map(|k| k.to_string()).collect();
+        let mut names: Vec<String> = self.modules.values().map(|(name, _)| name.to_string()).collect();
         let builtin = self.builtin_modules.map(|b| (b.names)()).unwrap_or_default();
-        names.extend(builtin.into_iter().filter(|n| self.is_builtin_kept(n)));
+        let stays = |n: &String| self.is_builtin_kept(n) && !self.modules.contains_key(&**n);
+        names.extend(builtin.into_iter().filter(stays));
         names.sort();
-        names.dedup();
         names
     }
 }

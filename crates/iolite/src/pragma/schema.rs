@@ -3,6 +3,7 @@
 use super::{Call, Pragma, Rows, all, opt_text, text};
 use iolite_base::Result;
 use iolite_catalog::{ColumnSource, Table, TableKind};
+use iolite_ext::FunctionFlags;
 use iolite_sql::ast::ForeignKeyAction;
 use iolite_value::Value;
 use std::rc::Rc;
@@ -92,25 +93,24 @@ fn function_list(c: &Call<'_>) -> Result<Rows> {
     list.sort_by(|a, b| (&a.name, a.args).cmp(&(&b.name, b.args)));
     list.iter()
         .map(|f| {
-            let kind = match (f.is_aggregate(), f.flags.has(iolite_ext::FunctionFlags::WINDOW)) {
+            let kind = match (f.is_aggregate(), f.flags.has(FunctionFlags::WINDOW)) {
                 (true, true) => "w",
                 (true, false) => "a",
                 _ => "s",
             };
-            let narg = if f.args < 0 { -1 } else { f.args as i64 };
-            let mut flags = 0i64;
-            if f.flags.has(iolite_ext::FunctionFlags::DETERMINISTIC) {
-                flags |= 0x800;
-            }
-            if f.flags.has(iolite_ext::FunctionFlags::INNOCUOUS) {
-                flags |= 0x20_0000;
-            }
+            let flags = [
+                (FunctionFlags::DETERMINISTIC, 0x800),
+                (FunctionFlags::DIRECT_ONLY, 0x8_0000),
+                (FunctionFlags::SUBTYPE, 0x10_0000),
+                (FunctionFlags::INNOCUOUS, 0x20_0000),
+            ];
+            let flags = flags.iter().filter(|(flag, _)| f.flags.has(*flag)).map(|(_, bit)| bit).sum();
             Ok(vec![
-                text(&f.name)?,
-                Value::Int(1),
+                text(&f.name.to_ascii_lowercase())?,
+                Value::Int(!registry.is_added(f) as i64),
                 text(kind)?,
                 text("utf8")?,
-                Value::Int(narg),
+                Value::Int(f.args as i64),
                 Value::Int(flags),
             ])
         })
