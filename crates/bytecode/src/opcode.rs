@@ -17,6 +17,8 @@ pub mod p5 {
     /// `Column`, `Next`: the instruction that comes next (at `p2` of a `Next`) is a `Column` of the same cursor, and may
     /// be run without a look around.
     pub const THEN_COLUMN: u16 = 0x8000;
+    /// `VColumn`: a pointer of the program is one, for a function or table of the user's; otherwise it is NULL.
+    pub const PASSES: u16 = 1;
     /// `MakeRecord`, `PatchRecord`: the next `Insert` takes the record: the bytes of a large last value may be left to it.
     pub const FOR_INSERT: u16 = 1;
     /// `Insert`, `Delete`: count the row in `changes()`.

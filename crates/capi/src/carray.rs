@@ -48,6 +48,10 @@ impl VirtualTable for Table {
         true
     }
 
+    fn takes_pointers(&self) -> bool {
+        true
+    }
+
     fn best_index(&self, info: &mut IndexInfo) -> Result<()> {
         let mut given = 0;
         for column in 1..4 {

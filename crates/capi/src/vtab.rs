@@ -291,6 +291,10 @@ impl VirtualTable for TableInC {
         Ok(Box::new(CursorInC { table: me, cursor, values: Vec::new() }))
     }
 
+    fn takes_pointers(&self) -> bool {
+        true
+    }
+
     fn writable(&self) -> bool {
         self.module.methods().update.is_some()
     }

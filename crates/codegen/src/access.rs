@@ -86,7 +86,7 @@ impl Codegen<'_> {
             }
             Access::Or(branches) => self.or_access(branches, l, p, o)?,
             Access::Auto { .. } => self.auto_index(l, p, o)?,
-            Access::Virtual { info, args, .. } => self.virtual_scan(cursor, info, args, o)?,
+            Access::Virtual { vtab, info, args } => self.virtual_scan(cursor, vtab, info, args, o)?,
         }
         Ok(())
     }

@@ -544,15 +544,26 @@ impl Codegen<'_> {
                 self.passes = true;
                 self.call(c, target)
             }
+            Expr::Column(_) => {
+                let from = self.b.here();
+                self.expr_to(e, target)?;
+                self.flag_alone(from, Opcode::VColumn, p5::PASSES);
+                Ok(())
+            }
             _ => self.expr_to(e, target),
         }
     }
 
     /// If all the code since `from` is one that reads a column: it is read for those of its properties alone.
     pub fn looks_only_at(&mut self, from: usize, what: u16) {
+        self.flag_alone(from, Opcode::Column, what);
+    }
+
+    /// Adds a flag to all the code since `from`, if that is one instruction of this kind.
+    fn flag_alone(&mut self, from: usize, op: Opcode, flag: u16) {
         if self.b.here() == from + 1 {
             let i = self.b.at(from);
-            i.p5 |= if i.op == Opcode::Column { what } else { 0 };
+            i.p5 |= if i.op == op { flag } else { 0 };
         }
     }
 

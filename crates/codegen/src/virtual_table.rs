@@ -28,6 +28,7 @@ impl Codegen<'_> {
     pub(crate) fn virtual_scan(
         &mut self,
         cursor: i32,
+        vtab: &VtabHandle,
         info: &IndexInfo,
         args: &[VirtualArg],
         o: &mut Open,
@@ -38,7 +39,8 @@ impl Codegen<'_> {
             let reg = first + 2 + k as i32;
             match &arg.value {
                 // What equals NULL is the table's to say.
-                EqTerm::Eq { value, .. } => self.argument_to(value, reg)?,
+                EqTerm::Eq { value, .. } if vtab.0.takes_pointers() => self.argument_to(value, reg)?,
+                EqTerm::Eq { value, .. } => self.expr_to(value, reg)?,
                 several if arg.list => {
                     self.list_of(several, reg)?;
                     lists |= 1 << k;

@@ -333,6 +333,10 @@ pub trait VirtualTable {
     fn holds_nothing(&self) -> bool {
         false
     }
+    /// Whether pointers of the program among a filter's arguments mean something to it; to others they are NULL.
+    fn takes_pointers(&self) -> bool {
+        false
+    }
     /// Whether `update` does anything.
     fn writable(&self) -> bool {
         false

@@ -3,6 +3,7 @@
 use crate::binding::with_env;
 use crate::connection::Connection;
 use iolite_base::Result;
+use iolite_catalog::Table;
 use iolite_plan::bind::{Binder, Connector, view_type};
 use iolite_plan::bound::SourceKind;
 
@@ -17,9 +18,12 @@ pub(crate) struct Description {
     pub hidden: u8,
 }
 
-/// The columns of a table or view; none if there is no such thing.
+/// The columns of a table or view, or of a module that is a table by itself; none if there is no such thing.
 pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Result<Vec<Description>> {
-    let Some((db, t)) = conn.0.catalog.borrow().table(schema, name) else { return Ok(Vec::new()) };
+    let found = conn.0.catalog.borrow().table(schema, name);
+    let Some((db, t)) = found else {
+        return Ok(conn.eponymous(name)?.map_or_else(Vec::new, |c| of_table(&c.table)));
+    };
     if t.is_view() {
         let q = iolite_sql::print::quote_name;
         let schema_name = conn.0.catalog.borrow().schemas[db].name.clone();
@@ -53,7 +57,11 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
         });
     }
     let t = if t.is_virtual() { conn.connect(db, &t)?.table.clone() } else { t };
-    Ok(t.columns
+    Ok(of_table(&t))
+}
+
+fn of_table(t: &Table) -> Vec<Description> {
+    t.columns
         .iter()
         .map(|c| Description {
             name: c.name.to_string(),
@@ -67,5 +75,5 @@ pub(crate) fn columns(conn: &Connection, schema: Option<&str>, name: &str) -> Re
                 None => c.hidden as u8,
             },
         })
-        .collect())
+        .collect()
 }

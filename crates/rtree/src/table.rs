@@ -93,6 +93,10 @@ impl VirtualTable for RTree {
         Ok(())
     }
 
+    fn takes_pointers(&self) -> bool {
+        true
+    }
+
     fn open(&self) -> Result<Box<dyn VirtualCursor>> {
         let table = (self.shared.layout, self.coordinates());
         Ok(Box::new(Cursor { walk: Walk::new(&self.shared), kind: table.0.kind, coordinates: table.1 }))

@@ -13,7 +13,7 @@ typedef struct {
 static int connect_to(sqlite3 *db, void *p, int argc, const char *const *argv, sqlite3_vtab **out, char **err) {
   (void)p, (void)argc, (void)argv, (void)err;
   *out = calloc(1, sizeof **out);
-  return sqlite3_declare_vtab(db, "create table x(piece, path hidden)");
+  return sqlite3_declare_vtab(db, "create table x(piece, path hidden, place)");
 }
 static int disconnect(sqlite3_vtab *v) {
   free(v);
@@ -62,6 +62,7 @@ static int eof(sqlite3_vtab_cursor *c) { return !*((Cursor *)c)->at; }
 static int column(sqlite3_vtab_cursor *base, sqlite3_context *x, int n) {
   Cursor *c = (Cursor *)base;
   if (n == 0) sqlite3_result_text(x, c->at, (int)(c->end - c->at), SQLITE_TRANSIENT);
+  if (n == 2) sqlite3_result_pointer(x, (void *)c->at, "place", 0);
   return SQLITE_OK;
 }
 static int rowid(sqlite3_vtab_cursor *c, sqlite3_int64 *id) {
@@ -90,6 +91,12 @@ static void nested(sqlite3_context *x, int n, sqlite3_value **v) {
   sqlite3_exec(sqlite3_context_db_handle(x), (const char *)sqlite3_value_text(v[0]), 0, 0, 0);
 }
 
+static void first_letter(sqlite3_context *x, int n, sqlite3_value **v) {
+  (void)n;
+  const char *p = sqlite3_value_pointer(v[0], "place");
+  if (p) sqlite3_result_text(x, p, 1, SQLITE_TRANSIENT);
+}
+
 static int traced(unsigned kind, void *user, void *p, void *t) {
   (void)kind, (void)user;
   char *text = sqlite3_expanded_sql(p);
@@ -111,6 +118,15 @@ int main(void) {
   run(db, "select rowid, piece from pieces('usr/lib/x86/a-name-that-is-longer-than-others')");
   run(db, "select piece from pieces(replace('a-b-c-d', '-', '/'))");
   run(db, "with t(p) as (values ('one/two'), ('three'), (null), ('four/five/six')) select p, piece from t join pieces on path = p");
+  sqlite3_create_function(db, "first_letter", 1, SQLITE_UTF8, 0, first_letter, 0, 0);
+  run(db, "select place, typeof(place), quote(place), coalesce(place, 'none'), place is null, first_letter(place) from pieces('ab/cd')");
+  run(db, "select key from pieces('ab/cd'), json_each(place)");
+  run(db, "select json_valid(place), first_letter(place) from pieces('ab/cd') order by piece desc");
+  run(db, "select first_letter(p) from (select place as p from pieces('ab/cd'))");
+  run(db, "select first_letter(p), typeof(p) from (select place as p from pieces('ab/cd') limit 5)");
+  run(db, "select place, count(*) from pieces('ab/cd/ef') group by 1");
+  run(db, "create table kept as select place from pieces('ab/cd')");
+  run(db, "select quote(place) from kept");
   run(db, "select UserData(), usertotal(1, 2)");
   run(db, "select name, builtin, type, narg, flags from pragma_function_list where name in ('userdata', 'usertotal', 'within', 'upper', 'concat', 'coalesce', 'load_extension') order by 1, 4");
   run(db, "select name from pragma_module_list where name like 'pieces'");

@@ -4,9 +4,9 @@ use crate::cursor::VCursor;
 use crate::env::Env;
 use crate::machine::{Action, Vm};
 use iolite_base::{Code, Result};
-use iolite_bytecode::{Insn, P4};
+use iolite_bytecode::{Insn, P4, p5};
 use iolite_ext::{Change, FilterArgs, OnConflict, VirtualCursor};
-use iolite_value::Value;
+use iolite_value::{POINTER, Value};
 
 /// Takes the module's cursor out of its place while `f` runs: the table's code may call back.
 #[inline]
@@ -73,7 +73,8 @@ pub(crate) fn column(vm: &mut Vm, i: &Insn) -> Result<()> {
         return Ok(());
     }
     let v = with(vm, i.p1, |_, c, null| if null { Ok(Value::Null) } else { c.column(i.p2 as usize) })?;
-    vm.put(i.p3, v);
+    let stays = i.p5 & p5::PASSES != 0 || !matches!(v, Value::Blob(_, POINTER));
+    vm.put(i.p3, if stays { v } else { Value::Null });
     Ok(())
 }
 
