@@ -17,6 +17,9 @@ pub struct Builtins {
     pub names: fn() -> Vec<&'static str>,
 }
 
+/// A module that was added, with its name as it was given.
+type Added = (Box<str>, Rc<dyn Module>);
+
 /// The functions, collating sequences and modules of one connection.
 #[derive(Default, Clone)]
 pub struct Registry {
@@ -29,8 +32,7 @@ pub struct Registry {
     builtin_modules: Option<BuiltinModules>,
     /// Those of them that were asked for, by name.
     made_modules: RefCell<FastMap<Box<str>, Rc<dyn Module>>>,
-    /// By names in lower case, each with the name as it was given.
-    modules: FastMap<Box<str>, (Box<str>, Rc<dyn Module>)>,
+    modules: FastMap<Box<str>, Added>,
     /// The built-in ones that are left, if others were removed.
     kept_builtin: Option<Vec<Box<str>>>,
 }

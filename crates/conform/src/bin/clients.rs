@@ -248,6 +248,30 @@ const CLIENTS: &[Client] = &[
         run: "java -Dorg.sqlite.lib.path=/usr/lib/x86_64-linux-gnu/jni -cp /usr/share/java/sqlite-jdbc.jar $TOURS/Tour.java",
         tells: Tells::Lines,
     },
+    Client {
+        name: "loadable extensions, a tour",
+        prepare: "dpkg -s libsqlite3-mod-spatialite libsqlite3-mod-csvtable libsqlite3-mod-impexp libsqlite3-mod-xpath sqlite3-pcre > extensions.log && \
+              $PY -m pip install -q --no-deps --target extensions sqlite-regex sqlite-xsv sqlite-lines sqlite-html sqlite-jsonschema \
+              sqlite-robotstxt sqlite-ulid sqlite-url sqlite-path sqlite-fastrand sqlite-hello sqlite-vss",
+        version: "ls -d extensions/*.dist-info | wc -l",
+        // The interpreter of the system, for others may be built without loading.
+        run: "/usr/bin/python3 $TOURS/extensions.py extensions",
+        tells: Tells::Lines,
+    },
+    Client {
+        name: "GDAL, a tour",
+        prepare: "dpkg -s gdal-bin > gdal.log",
+        version: "dpkg-query -f '${Version}' -W gdal-bin",
+        run: "sh $TOURS/gdal.sh",
+        tells: Tells::Lines,
+    },
+    Client {
+        name: "Fossil, a tour",
+        prepare: "dpkg -s fossil > fossil.log",
+        version: "dpkg-query -f '${Version}' -W fossil",
+        run: "sh $TOURS/fossil.sh",
+        tells: Tells::Lines,
+    },
 ];
 
 /// What the shell is given.
