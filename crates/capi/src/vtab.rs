@@ -187,7 +187,7 @@ impl ModuleInC {
             table: Cell::new(table),
             cursors: Cell::new(0),
             key: made.key,
-            names: (c_text(args.database), c_text(args.table)),
+            texts,
         });
         let Some(declaration) = made.declaration else {
             return Err(Error::sql(format!("vtable constructor did not declare schema: {}", args.table)));
@@ -212,8 +212,8 @@ struct TableInC {
     cursors: Cell<u32>,
     /// The column that names the rows, if there are no rowids.
     key: Option<usize>,
-    /// The database's name and its own.
-    names: (CString, CString),
+    /// What it was made with: the module's name, the database's, its own, the arguments. Modules keep pointers to these.
+    texts: Vec<CString>,
 }
 
 impl Drop for TableInC {
@@ -369,7 +369,7 @@ impl VirtualTable for TableInC {
     fn integrity(&self, quick: bool) -> Result<Option<String>> {
         let Some(f) = self.module.since(4, |m| m.integrity) else { return Ok(None) };
         let mut message = null_mut();
-        let (schema, name) = (self.names.0.as_ptr(), self.names.1.as_ptr());
+        let (schema, name) = (self.texts[1].as_ptr(), self.texts[2].as_ptr());
         // SAFETY: as in `call`.
         let rc = unsafe { f(self.table()?, schema, name, quick as c_int, &mut message) };
         // SAFETY: a text of `sqlite3_malloc`, or nothing.

@@ -3,6 +3,12 @@
    that run within others. */
 #include "common.h"
 
+/* A table keeps the pointer to the last text that it was made with. */
+typedef struct {
+  sqlite3_vtab base;
+  const char *last;
+} Table;
+
 /* Pieces of a path, cut out of the argument where it lies: the module keeps the pointer of xFilter. */
 typedef struct {
   sqlite3_vtab_cursor base;
@@ -11,9 +17,11 @@ typedef struct {
 } Cursor;
 
 static int connect_to(sqlite3 *db, void *p, int argc, const char *const *argv, sqlite3_vtab **out, char **err) {
-  (void)p, (void)argc, (void)argv, (void)err;
-  *out = calloc(1, sizeof **out);
-  return sqlite3_declare_vtab(db, "create table x(piece, path hidden, place)");
+  (void)p, (void)err;
+  Table *t = calloc(1, sizeof *t);
+  t->last = argv[argc - 1];
+  *out = &t->base;
+  return sqlite3_declare_vtab(db, "create table x(piece, path hidden, place, last)");
 }
 static int disconnect(sqlite3_vtab *v) {
   free(v);
@@ -62,6 +70,7 @@ static int eof(sqlite3_vtab_cursor *c) { return !*((Cursor *)c)->at; }
 static int column(sqlite3_vtab_cursor *base, sqlite3_context *x, int n) {
   Cursor *c = (Cursor *)base;
   if (n == 0) sqlite3_result_text(x, c->at, (int)(c->end - c->at), SQLITE_TRANSIENT);
+  if (n == 3) sqlite3_result_text(x, ((Table *)base->pVtab)->last, -1, SQLITE_TRANSIENT);
   if (n == 2) sqlite3_result_pointer(x, (void *)c->at, "place", 0);
   return SQLITE_OK;
 }
@@ -73,6 +82,8 @@ static sqlite3_module module = {
   .xConnect = connect_to, .xBestIndex = best, .xDisconnect = disconnect, .xDestroy = disconnect,
   .xOpen = opened, .xClose = closed, .xFilter = filter, .xNext = next, .xEof = eof, .xColumn = column, .xRowid = rowid,
 };
+
+static sqlite3_module made;
 
 /* What a copy of SQLite inside an extension does for sqlite3_user_data. */
 static void *user_data_of_a_copy(sqlite3_context *x) { return ((void ***)x)[1][1]; }
@@ -115,6 +126,13 @@ int main(void) {
   sqlite3_create_function(db, "UserData", 0, SQLITE_UTF8, &data, scalar, 0, 0);
   sqlite3_create_function(db, "UserTotal", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &data, 0, step, final);
   sqlite3_create_function(db, "within", 1, SQLITE_UTF8, 0, nested, 0, 0);
+  made = module;
+  made.xCreate = connect_to;
+  made.xDestroy = disconnect;
+  sqlite3_create_module(db, "made", &made, 0);
+  run(db, "create virtual table temp.of_text using made(a, 'a longer text that was made' , c d)");
+  run(db, "create virtual table of_nothing using made");
+  run(db, "select last from pieces('a') union all select last from of_text('a') union all select last from of_nothing('b/c')");
   run(db, "select rowid, piece from pieces('usr/lib/x86/a-name-that-is-longer-than-others')");
   run(db, "select piece from pieces(replace('a-b-c-d', '-', '/'))");
   run(db, "with t(p) as (values ('one/two'), ('three'), (null), ('four/five/six')) select p, piece from t join pieces on path = p");
