@@ -180,7 +180,8 @@ impl ModuleInC {
         }
         // SAFETY: a table that the method has answered.
         let Some(start) = (unsafe { table.as_mut() }) else { return Err(Code::Error.into()) };
-        (start.module, start.references) = (m.methods, 0);
+        // As in SQLite all of it is set anew: a method need not have cleared its memory.
+        (start.module, start.references, start.message) = (m.methods, 0, null_mut());
         let table = Rc::new_cyclic(|me| TableInC {
             me: me.clone(),
             module: m.clone(),

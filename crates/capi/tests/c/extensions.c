@@ -18,7 +18,8 @@ typedef struct {
 
 static int connect_to(sqlite3 *db, void *p, int argc, const char *const *argv, sqlite3_vtab **out, char **err) {
   (void)p, (void)err;
-  Table *t = calloc(1, sizeof *t);
+  Table *t = malloc(sizeof *t);
+  memset(t, 0x5a, sizeof *t);
   t->last = argv[argc - 1];
   *out = &t->base;
   return sqlite3_declare_vtab(db, "create table x(piece, path hidden, place, last)");
