@@ -12,6 +12,7 @@ mod functions;
 mod journey;
 mod kept_search;
 mod large;
+mod locking_modes;
 mod nesting;
 mod plans;
 mod records;
