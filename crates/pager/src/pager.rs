@@ -98,6 +98,8 @@ pub struct Pager {
     pub(crate) max_pages: Pgno,
     pub(crate) journal_size_limit: i64,
     pub(crate) persist_wal: bool,
+    /// A file may be shorter than its header says: what there is counts then.
+    pub(crate) salvages: bool,
     /// The log stays as it is when the last connection closes.
     pub(crate) no_checkpoint_on_close: bool,
     /// When read locks are kept unused.
@@ -240,6 +242,7 @@ impl Pager {
             max_pages: 0xffff_fffe,
             journal_size_limit: -1,
             persist_wal: false,
+            salvages: false,
             no_checkpoint_on_close: false,
             lease: LeaseTerms::NONE,
             lease_frames: 1000,

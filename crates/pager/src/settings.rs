@@ -394,6 +394,11 @@ impl Pager {
         self.persist_wal = on;
     }
 
+    /// Reads a file also if it is shorter than its header says.
+    pub fn set_salvages(&mut self, on: bool) {
+        self.salvages = on;
+    }
+
     /// Leaves the log as it is when the last connection closes.
     pub fn set_no_checkpoint_on_close(&mut self, on: bool) {
         self.no_checkpoint_on_close = on;

@@ -19,6 +19,7 @@ mod records;
 mod scans;
 mod searching;
 mod seeks;
+mod short_files;
 mod sorting;
 mod transactions;
 mod trust;
