@@ -48,9 +48,7 @@ fn meant(
         }
         None => {
             let db = schema.map_or(Ok(0), |s| c.0.database_number(s))?;
-            let mut all: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
-            all.sort_by_key(|t| std::cmp::Reverse(t.root.get()));
-            Ok((catalog.schemas[db].clone(), all))
+            Ok((catalog.schemas[db].clone(), catalog.schemas[db].tables().cloned().collect()))
         }
     }
 }
