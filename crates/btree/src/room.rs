@@ -181,10 +181,13 @@ fn close_freeblocks(page: &mut [u8], frame: Frame, top: usize) -> Option<usize> 
     if n == 0 {
         return None;
     }
-    for p in page[ptrs..ptrs + 2 * ncell].as_chunks_mut::<2>().0 {
-        let at = u16::from_be_bytes(*p) as usize;
-        let above = blocks.iter().map(|(start, end)| if at < *start { end - start } else { 0 });
-        *p = ((at + above.sum::<usize>()) as u16).to_be_bytes();
+    // What has moved over a block still lies before the next one.
+    for (start, end) in &blocks[..n] {
+        let (start, size) = (*start as u16, (end - start) as u16);
+        for p in page[ptrs..ptrs + 2 * ncell].as_chunks_mut::<2>().0 {
+            let at = u16::from_be_bytes(*p);
+            *p = at.wrapping_add(if at < start { size } else { 0 }).to_be_bytes();
+        }
     }
     let mut moved = 0;
     for k in (0..n).rev() {

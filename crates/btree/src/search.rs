@@ -192,16 +192,30 @@ impl Entries<'_> {
         Some((b[2], u64::from_be_bytes(word), len.checked_sub(head)?))
     }
 
-    /// The integer that entry `i` begins with. `None`: as [`Entries::near`] says, or it begins otherwise.
+    /// The integer that entry `i` begins with, and how many bytes it takes. `None`: as [`Entries::near`] says, or it begins otherwise.
     #[inline(always)]
-    fn near_integer(&self, i: usize) -> Option<i64> {
+    fn near_integer(&self, i: usize) -> Option<(i64, usize)> {
         let (t, word, have) = self.near(i)?;
         let bytes = (0x0864_3210u64 >> (4 * (t & 15))) as usize & 15;
         match t {
-            1..=6 if bytes <= have => Some(word as i64 >> (64 - 8 * bytes)),
-            8 | 9 => Some(t as i64 - 8),
+            1..=6 if bytes <= have => Some((word as i64 >> (64 - 8 * bytes), bytes)),
+            8 | 9 => Some((t as i64 - 8, 0)),
             _ => None,
         }
+    }
+
+    /// The integer of the second field of entry `i`, whose first one takes so many bytes.
+    #[inline(always)]
+    fn behind(&self, i: usize, bytes: usize) -> Option<i64> {
+        let b = self.entry(i)?;
+        self.second(b, 1 + *b.get(1)? as usize + bytes)
+    }
+
+    /// The integer of the second field of entry `i`, if the first one is `key`.
+    #[inline]
+    fn second_under(&self, key: i64, i: usize) -> Option<i64> {
+        let (_, bytes) = self.near_integer(i).filter(|(v, _)| *v == key)?;
+        self.behind(i, bytes)
     }
 
     /// The beginning of the text that entry `i` begins with. `None`: as [`Entries::near`] says, or it begins otherwise.
@@ -332,86 +346,104 @@ impl Entries<'_> {
         cmp: &mut F,
         span: &mut Span,
     ) -> Result<(u32, bool)> {
-        let (mut low, mut high) = (0, self.pointers.len());
-        let guess = if high > FEW { self.guess(key, span) } else { None };
+        let n = self.pointers.len();
         let second = cmp.second_int();
-        let mut compare = |i: usize| {
-            if let Some(v) = self.near_integer(i).filter(|v| *v != key) {
-                let less = v < key;
-                *(if less { &mut span.least } else { &mut span.most }) = Some(v);
-                return Ok(v.cmp(&key));
+        let mut guess = None;
+        if n > FEW
+            && let Some((least, most)) = self.ends(span)
+        {
+            if least == most
+                && let Some(second) = second.filter(|_| key == least)
+                && let Some(ends) = self.second_under(key, 0).zip(self.second_under(key, n - 1))
+            {
+                return from_guess(n, guess_between(second, ends, n), |i| match self.second_under(key, i) {
+                    Some(v) if v != second => Ok(v.cmp(&second)),
+                    _ => self.compare(i, whole, cmp),
+                });
             }
-            let first = self.entry(i).and_then(|b| Some((b, self.first(b)?)));
-            match first {
-                Some((_, (v, _))) if v < key => {
-                    span.least = Some(v);
-                    return Ok(Ordering::Less);
-                }
-                Some((_, (v, _))) if v > key => {
-                    span.most = Some(v);
-                    return Ok(Ordering::Greater);
-                }
-                Some((b, (_, at))) => {
-                    if let (Some(key), Some(v)) = (second, self.second(b, at))
-                        && v != key
-                    {
-                        return Ok(v.cmp(&key));
-                    }
-                }
-                None => {}
-            }
-            self.compare(i, whole, cmp)
-        };
-        // From the guess a few steps of growing width in its direction, then by halves between the last two. One loop, so that the
-        // comparison stands in it once.
-        let (mut width, mut up, mut guessed) = (0, false, guess.is_some());
-        let mut at = guess.unwrap_or(high.saturating_sub(1) / 2);
-        while low < high {
-            let less = match compare(at)? {
-                Ordering::Less => {
-                    low = at + 1;
-                    true
-                }
-                Ordering::Greater => {
-                    high = at;
-                    false
-                }
-                Ordering::Equal => return Ok((at as u32, true)),
-            };
-            if std::mem::take(&mut guessed) {
-                (width, up) = (1, less);
-            } else if width > 0 {
-                width = if less == up && width < 8 { 2 * width } else { 0 };
-            }
-            if high - low < width {
-                width = 0;
-            }
-            at = match width {
-                0 => (low + high).saturating_sub(1) / 2,
-                _ if up => low + width - 1,
-                _ => high - width,
-            };
+            guess = guess_between(key, (least, most), n);
         }
-        Ok((low as u32, false))
+        from_guess(n, guess, |i| {
+            let known = match self.near_integer(i) {
+                Some((v, _)) if v != key => Some((v, v.cmp(&key))),
+                Some((v, bytes)) => second
+                    .and_then(|second| Some(self.behind(i, bytes)?.cmp(&second)).filter(|o| o.is_ne()))
+                    .map(|o| (v, o)),
+                None => self.first_of(i).filter(|v| *v != key).map(|v| (v, v.cmp(&key))),
+            };
+            let Some((v, order)) = known else { return self.compare(i, whole, cmp) };
+            *(if order.is_lt() { &mut span.least } else { &mut span.most }) = Some(v);
+            Ok(order)
+        })
     }
 
-    /// Where a key should be if the integers are spread evenly. `None`: not between the first and the last.
+    /// The integer that any entry begins with.
     #[inline]
-    fn guess(&self, key: i64, span: &Span) -> Option<usize> {
-        let n = self.pointers.len();
-        let of = |i: usize| self.first(self.entry(i)?).map(|(v, _)| v);
-        let least = span.least.or_else(|| of(0))?;
-        let most = span.most.or_else(|| of(n - 1))?;
-        if key < least || key > most {
-            return None;
-        }
-        let (mut from, mut width) = (key.wrapping_sub(least) as u64, most.wrapping_sub(least) as u64);
-        if width >> 47 != 0 {
-            // So that the product fits.
-            (from, width) = (from >> 17, width >> 17);
-        }
-        Some(((from * n as u64) / (width + 1)) as usize).filter(|g| *g < n)
+    fn first_of(&self, i: usize) -> Option<i64> {
+        self.first(self.entry(i)?).map(|(v, _)| v)
     }
+
+    /// The integers that the first entry and the last begin with, or what lies nearest outside.
+    #[inline]
+    fn ends(&self, span: &Span) -> Option<(i64, i64)> {
+        let least = span.least.or_else(|| self.first_of(0))?;
+        let most = span.most.or_else(|| self.first_of(self.pointers.len() - 1))?;
+        Some((least, most))
+    }
+}
+
+/// The search among `n` entries: from the guess a few steps of growing width in its direction, then by halves between the last two. One
+/// loop, so that the comparison stands in it once.
+#[inline(always)]
+fn from_guess(
+    n: usize,
+    guess: Option<usize>,
+    mut compare: impl FnMut(usize) -> Result<Ordering>,
+) -> Result<(u32, bool)> {
+    let (mut low, mut high) = (0, n);
+    let (mut width, mut up, mut guessed) = (0, false, guess.is_some());
+    let mut at = guess.unwrap_or(high.saturating_sub(1) / 2);
+    while low < high {
+        let less = match compare(at)? {
+            Ordering::Less => {
+                low = at + 1;
+                true
+            }
+            Ordering::Greater => {
+                high = at;
+                false
+            }
+            Ordering::Equal => return Ok((at as u32, true)),
+        };
+        if std::mem::take(&mut guessed) {
+            (width, up) = (1, less);
+        } else if width > 0 {
+            width = if less == up && width < 8 { 2 * width } else { 0 };
+        }
+        if high - low < width {
+            width = 0;
+        }
+        at = match width {
+            0 => (low + high).saturating_sub(1) / 2,
+            _ if up => low + width - 1,
+            _ => high - width,
+        };
+    }
+    Ok((low as u32, false))
+}
+
+/// Where among `n` entries a key should be if the integers are spread evenly. `None`: not between the first and the last.
+#[inline]
+fn guess_between(key: i64, (least, most): (i64, i64), n: usize) -> Option<usize> {
+    if key < least || key > most {
+        return None;
+    }
+    let (mut from, mut width) = (key.wrapping_sub(least) as u64, most.wrapping_sub(least) as u64);
+    if width >> 47 != 0 {
+        // So that the product fits.
+        (from, width) = (from >> 17, width >> 17);
+    }
+    Some(((from * n as u64) / (width + 1)) as usize).filter(|g| *g < n)
 }
 
 /// Compares any cell with the key, collecting it first if it overflows.

@@ -13,7 +13,8 @@ impl Btree {
     pub fn encoding(&self) -> Result<Encoding> {
         match self.0.header_u32(56)? {
             0 => Ok(self.0.encoding.get()),
-            n => Encoding::from_header(n).ok_or_else(|| Code::Corrupt.into()),
+            // As in SQLite two bits of it count.
+            n => Ok(Encoding::from_header(n & 3).unwrap_or_default()),
         }
     }
 
@@ -286,6 +287,12 @@ impl Btree {
     /// Sets it: whether large values may go to the file at once, beside a log.
     pub fn set_large_value_direct(&self, on: bool) -> Result<()> {
         self.pager()?.set_large_value_direct(on);
+        Ok(())
+    }
+
+    /// Whether a file that is shorter than its header says is read all the same.
+    pub fn set_salvages(&self, on: bool) -> Result<()> {
+        self.pager()?.set_salvages(on);
         Ok(())
     }
 

@@ -166,7 +166,7 @@ pub unsafe extern "C" fn sqlite3_deserialize(
             *d.filename.borrow_mut() = crate::filename::filename_block(b"", b"", false);
         }
         d.prepared();
-        d.answer(done)
+        done.map_or_else(|e| d.fail(&e), |()| OK)
     });
     if flags & FREE_ON_CLOSE != 0 {
         crate::memory::sqlite3_free(data as *mut c_void);

@@ -173,6 +173,7 @@ pub unsafe extern "C" fn sqlite3_trace_v2(
 ) -> c_int {
     with(db, MISUSE, |d| {
         d.hooks.trace.set(None);
+        d.hooks.profile.set(None);
         d.hooks.trace_v2.set(f.filter(|_| mask != 0).map(|f| (mask, f, user)));
         follow_triggers(db, d);
         OK
@@ -183,6 +184,7 @@ pub unsafe extern "C" fn sqlite3_trace_v2(
 pub unsafe extern "C" fn sqlite3_trace(db: *mut Db, f: Option<Trace>, user: *mut c_void) -> *mut c_void {
     with(db, null_mut(), |d| {
         d.hooks.trace_v2.set(None);
+        d.hooks.profile.set(None);
         let old = d.hooks.trace.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1);
         follow_triggers(db, d);
         old
@@ -191,7 +193,11 @@ pub unsafe extern "C" fn sqlite3_trace(db: *mut Db, f: Option<Trace>, user: *mut
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_profile(db: *mut Db, f: Option<Profile>, user: *mut c_void) -> *mut c_void {
-    with(db, null_mut(), |d| d.hooks.profile.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1))
+    with(db, null_mut(), |d| {
+        d.hooks.trace.set(None);
+        follow_triggers(db, d);
+        d.hooks.profile.replace(f.map(|f| (f, user))).map_or(null_mut(), |o| o.1)
+    })
 }
 
 #[unsafe(no_mangle)]

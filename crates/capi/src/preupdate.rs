@@ -66,6 +66,12 @@ unsafe fn present<T: crate::handle::Answer>(db: *mut Db, bad: T, f: impl FnOnce(
     })
 }
 
+/// As [`present`], for a call whose failure the connection remembers.
+unsafe fn told(db: *mut Db, f: impl FnOnce(&Event<'_>) -> c_int) -> c_int {
+    let code = present(db, MISUSE, f);
+    if code == OK { OK } else { within(db, code, |d| d.fail_code(code)) }
+}
+
 /// Hands out the value of a column.
 unsafe fn hand_out(
     row: &Option<Vec<Option<Value>>>,
@@ -90,12 +96,12 @@ unsafe fn hand_out(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_preupdate_old(db: *mut Db, column: c_int, out: *mut *mut CValue) -> c_int {
-    present(db, MISUSE, |e| hand_out(&e.change.old, &e.old, column, out))
+    told(db, |e| hand_out(&e.change.old, &e.old, column, out))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_preupdate_new(db: *mut Db, column: c_int, out: *mut *mut CValue) -> c_int {
-    present(db, MISUSE, |e| hand_out(&e.change.new, &e.new, column, out))
+    told(db, |e| hand_out(&e.change.new, &e.new, column, out))
 }
 
 #[unsafe(no_mangle)]

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod names;
 mod schema;
 mod stat;
 mod table;

@@ -1,6 +1,7 @@
 //! One database's schema, and a connection's list of databases.
 
 use crate::build;
+use crate::names::NameMap;
 use crate::stat::{DEFAULT_ROWS, IndexStat};
 use crate::table::{Index, Table, Trigger};
 use iolite_base::hash::FastMap;
@@ -21,7 +22,7 @@ pub struct Schema {
     pub encoding: Encoding,
     /// The file's schema format number.
     pub format: u32,
-    tables: FastMap<Box<str>, Rc<Table>>,
+    tables: NameMap<Rc<Table>>,
     indexes: FastMap<Box<str>, Rc<Index>>,
     /// In the order in which they were made: that is the order in which those of temp fire.
     triggers: Vec<Rc<Trigger>>,
@@ -53,13 +54,17 @@ impl Schema {
     pub fn new(name: &str) -> Schema {
         let mut s = Schema { name: name.into(), format: 4, ..Schema::default() };
         let own = build::schema_table(name.eq_ignore_ascii_case("temp"));
-        s.tables.insert(key(&own.name), Rc::new(own));
+        s.tables.insert(&own.name.clone(), Rc::new(own));
         s
     }
 
     /// Forgets all objects but the schema table.
     pub fn clear(&mut self) {
-        self.tables.retain(|_, t| t.root.get() == 1);
+        let own = self.all_tables().find(|t| t.root.get() == 1).cloned();
+        self.tables = NameMap::default();
+        if let Some(t) = own {
+            self.tables.insert(&t.name.clone(), t);
+        }
         self.indexes.clear();
         self.triggers.clear();
         self.trigger_names.clear();
@@ -71,7 +76,7 @@ impl Schema {
             // There is the schema table alone, as nearly always among those of temp.
             return None;
         }
-        find(&self.tables, name).or_else(|| self.schema_table_alias(name))
+        self.tables.get(name).or_else(|| self.schema_table_alias(name))
     }
 
     fn schema_table_alias(&self, name: &str) -> Option<&Rc<Table>> {
@@ -100,7 +105,7 @@ impl Schema {
         find(&self.trigger_names, name)
     }
 
-    /// All tables and views but the schema table, in no order.
+    /// All tables and views but the schema table, in the order in which SQLite goes through them.
     pub fn tables(&self) -> impl Iterator<Item = &Rc<Table>> {
         self.tables.values().filter(|t| t.root.get() != 1)
     }
@@ -159,7 +164,7 @@ impl Schema {
         for i in t.indexes.borrow().iter() {
             self.indexes.insert(key(&i.name), i.clone());
         }
-        self.tables.insert(key(&t.name), t.clone());
+        self.tables.insert(&t.name, t.clone());
         t
     }
 
@@ -187,7 +192,7 @@ impl Schema {
 
     /// Removes a table with its indexes and triggers.
     pub fn remove_table(&mut self, name: &str) {
-        if let Some(t) = self.tables.remove(&*key(name)) {
+        if let Some(t) = self.tables.remove(name) {
             for i in t.indexes.borrow().iter() {
                 self.indexes.remove(&*key(&i.name));
             }

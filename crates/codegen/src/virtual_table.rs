@@ -12,7 +12,7 @@ use iolite_catalog::Table;
 use iolite_ext::IndexInfo;
 use iolite_plan::Conflict;
 use iolite_plan::bind::Target;
-use iolite_plan::bound::CmpOp;
+use iolite_plan::bound::{CmpOp, Expr};
 use iolite_plan::plan::*;
 use iolite_plan::statement::modify::*;
 use iolite_value::Affinity;
@@ -111,8 +111,10 @@ impl Codegen<'_> {
         }
         let set = |k: i32| sets.iter().any(|s| s.column == k);
         for k in 0..n as i32 {
-            if set(k) {
-                self.expr_to(&rows.result[k as usize], columns + k)?;
+            let value = &rows.result[k as usize];
+            // Behind a query that summarizes, the table's cursor stands on no row.
+            if set(k) || !matches!(value, Expr::Column(c) if c.table == t.id) {
+                self.expr_to(value, columns + k)?;
                 continue;
             }
             let tracked = if (k as usize) < TRACKED { P4::Int(unchanged as i64) } else { P4::None };

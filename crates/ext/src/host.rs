@@ -126,6 +126,10 @@ pub trait Host {
     fn prepare(&self, _sql: &str) -> Result<Box<dyn NestedStatement>> {
         Err(Error::sql("there is no database to ask"))
     }
+    /// The names of the columns that a statement answers. Nobody is asked whether it may be run.
+    fn columns_of(&self, sql: &str) -> Result<Vec<String>> {
+        Ok(self.prepare(sql)?.columns())
+    }
     /// Runs a statement; answers its rows.
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Vec<Value>>> {
         let mut s = self.prepare(sql)?;
@@ -138,6 +142,10 @@ pub trait Host {
         }
         s.reset()?;
         Ok(rows)
+    }
+    /// How many pages a database's file has.
+    fn page_count(&self, _database: &str) -> Result<u32> {
+        Err(Error::sql("there is no database to read"))
     }
     /// The content of a page of a database's file; `None` beyond its end. For modules that tell what a file is made of.
     fn page(&self, _database: &str, _number: u32) -> Result<Option<Vec<u8>>> {

@@ -132,9 +132,6 @@ impl Storage {
             return self.new_rowid(rowid);
         }
         let mut row = vec![rowid.clone()];
-        if self.config.content == Content::Unindexed {
-            row[0] = Value::Int(self.new_rowid(rowid)?);
-        }
         for i in self.store.content_columns() {
             let v = &values[i];
             row.push(match locale::parts(v).filter(|_| self.config.locale) {
@@ -165,22 +162,9 @@ impl Storage {
         if !self.config.column_size {
             return Err(Code::Mismatch.into());
         }
-        self.next_rowid()
-    }
-
-    /// A rowid that no row has, as a table of SQLite chooses it.
-    fn next_rowid(&self) -> Result<i64> {
-        let last = self.store.row(Sql::LastSize, &[])?.and_then(|mut r| r.pop()).unwrap_or_default();
-        match last {
-            Value::Null => Ok(1),
-            Value::Int(i64::MAX) => {
-                let mut bytes = [0; 8];
-                self.store.host()?.random(&mut bytes);
-                // Half of all numbers are tried at random; that two are the same is not to be expected.
-                Ok((i64::from_be_bytes(bytes) & i64::MAX >> 1) + 1)
-            }
-            last => Ok(last.to_int() + 1),
-        }
+        // The table of sizes chooses it, with a row that is written again when the sizes are known.
+        let columns = if self.config.contentless_delete { 3 } else { 2 };
+        self.store.insert(Sql::WriteSize, &vec![Value::Null; columns])
     }
 
     /// Puts a row into the index.
@@ -306,7 +290,8 @@ impl Storage {
             let rowid = rows[0].to_int();
             self.insert_index(rowid, &rows[1..])?;
         }
-        scan.reset()
+        scan.reset()?;
+        self.save_totals(&self.totals()?)
     }
 
     /// The query for all rows of the content.

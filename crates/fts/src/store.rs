@@ -29,7 +29,6 @@ pub(crate) enum Sql {
     SizesBetween,
     WriteSize,
     DeleteSize,
-    LastSize,
     WriteConfig,
     ReadConfig,
 }
@@ -122,7 +121,6 @@ impl Store {
                 format!("REPLACE INTO {} VALUES(?,?{extra})", c.shadow("docsize"))
             }
             Sql::DeleteSize => format!("DELETE FROM {} WHERE id=?", c.shadow("docsize")),
-            Sql::LastSize => format!("SELECT max(id) FROM {}", c.shadow("docsize")),
             Sql::WriteConfig => format!("REPLACE INTO {} VALUES(?,?)", c.shadow("config")),
             Sql::ReadConfig => format!("SELECT k, v FROM {}", c.shadow("config")),
         }
@@ -260,6 +258,13 @@ impl Store {
     /// Writes a block.
     pub fn write(&self, id: i64, block: &[u8]) -> Result<()> {
         self.run(Sql::WriteBlock, &[Value::Int(id), Value::blob(block)?])
+    }
+
+    /// Writes the cookie, with which the structure record begins.
+    pub fn set_cookie(&self, cookie: u32) -> Result<()> {
+        let table = format!("{}_data", self.config.table);
+        let value = (&*self.config.database, &*table, "block");
+        self.host()?.write_blob(value, STRUCTURE, 0, &cookie.to_be_bytes())
     }
 
     /// Deletes the blocks from one to another.

@@ -100,7 +100,10 @@ impl VirtualTable for Vocab {
             kind: self.kind,
             scan: None,
             up_to: None,
+            key: Vec::new(),
+            term: Value::Null,
             buffer: VecDeque::new(),
+            counts: Vec::new(),
             row: 0,
         }))
     }
@@ -112,9 +115,24 @@ struct Cursor {
     scan: Option<Multi>,
     /// Terms up to this one.
     up_to: Option<Vec<u8>>,
+    /// The term of the rows that are known, as the index has it and as a value.
+    key: Vec<u8>,
+    term: Value,
     /// Rows that are known; the first is the present one.
-    buffer: VecDeque<Vec<Value>>,
+    buffer: VecDeque<Row>,
+    /// Rows and places of the term in each column, while they are counted.
+    counts: Vec<(i64, i64)>,
     row: i64,
+}
+
+/// What a row says of its term.
+struct Row {
+    /// The number of the column, where one is named.
+    column: Option<usize>,
+    /// How many rows have it; of an instance, which row.
+    doc: i64,
+    /// At how many places; of an instance, at which. -1: nobody knows.
+    at: i64,
 }
 
 fn counted(n: i64) -> Value {
@@ -124,88 +142,94 @@ fn counted(n: i64) -> Value {
 impl Cursor {
     /// Gathers the rows of the next term, or of the term's next row.
     fn fill(&mut self) -> Result<()> {
-        let config = self.storage.config.clone();
-        let names = &config.columns;
         while self.buffer.is_empty() {
-            let Some(scan) = &mut self.scan else { return Ok(()) };
-            let Some(key) = scan.current().map(|c| c.term.clone()) else { return Ok(()) };
-            let beyond = self.up_to.as_ref().is_some_and(|u| key[1..] > u[..]);
-            if key.first() != Some(&MAIN) || beyond {
-                self.scan = None;
-                return Ok(());
-            }
-            let term = Value::text(&key[1..])?;
-            let mut rows = vec![0i64; names.len().max(1)];
-            let mut places = vec![0i64; names.len().max(1)];
-            while let Some(c) = scan.current().filter(|c| c.term == key) {
-                let list = c.places()?;
-                if self.kind == Kind::Instance {
-                    let rowid = Value::Int(c.rowid);
-                    let name = |n: i32| match usize::try_from(n).ok().and_then(|n| names.get(n)) {
-                        Some(c) => Value::text(&c.name),
-                        None => Err(Code::CorruptVtab.into()),
-                    };
-                    let row = |col: Value, at: Value| vec![term.clone(), rowid.clone(), col, at];
-                    match config.detail {
-                        Detail::Full => {
-                            for p in Places::new(&list) {
-                                let at = Value::Int(offset_of(p).into());
-                                self.buffer.push_back(row(name(column_of(p))?, at));
-                            }
-                        }
-                        Detail::Column => {
-                            for n in Columns::new(&list) {
-                                self.buffer.push_back(row(name(n as i32)?, Value::Null));
-                            }
-                        }
-                        Detail::None => self.buffer.push_back(row(Value::Null, Value::Null)),
-                    }
-                    drop(list);
-                    scan.next()?;
-                    break;
+            let Some(scan) = &self.scan else { return Ok(()) };
+            let Some(c) = scan.current() else { return Ok(()) };
+            if self.key != c.term {
+                let beyond = self.up_to.as_ref().is_some_and(|u| c.term[1..] > u[..]);
+                if c.term.first() != Some(&MAIN) || beyond {
+                    self.scan = None;
+                    return Ok(());
                 }
-                let by_column = self.kind == Kind::Column;
-                match config.detail {
-                    Detail::Full => {
-                        let mut last = -1;
-                        for p in Places::new(&list) {
-                            let column = if by_column { column_of(p) } else { 0 };
-                            let at = column as usize;
-                            if at >= rows.len() {
-                                return Err(Code::CorruptVtab.into());
-                            }
-                            places[at] += 1;
-                            if column != last {
-                                rows[at] += 1;
-                                last = column;
-                            }
-                        }
-                    }
-                    Detail::Column if by_column => {
-                        for n in Columns::new(&list) {
-                            *rows.get_mut(n as usize).ok_or(Code::CorruptVtab)? += 1;
-                        }
-                    }
-                    _ => rows[0] += 1,
-                }
-                drop(list);
-                scan.next()?;
+                self.key.clone_from(&c.term);
+                self.term = Value::text(&self.key[1..])?;
             }
             match self.kind {
-                Kind::Row => self.buffer.push_back(vec![term, counted(rows[0]), counted(places[0])]),
-                Kind::Column => {
-                    for (i, n) in rows.iter().enumerate().filter(|(_, n)| **n > 0) {
-                        let name = match config.detail {
-                            Detail::None => Value::Null,
-                            _ => Value::text(&names[i].name)?,
-                        };
-                        self.buffer.push_back(vec![term.clone(), name, counted(*n), counted(places[i])]);
-                    }
-                }
-                Kind::Instance => {}
+                Kind::Instance => self.instances()?,
+                Kind::Row | Kind::Column => self.count()?,
             }
         }
         Ok(())
+    }
+
+    /// The places of the term in the next row.
+    fn instances(&mut self) -> Result<()> {
+        let Some(scan) = &mut self.scan else { return Ok(()) };
+        let Some(c) = scan.current() else { return Ok(()) };
+        let config = &self.storage.config;
+        let doc = c.rowid;
+        let mut add = |column: i32, at: i64| {
+            let column = usize::try_from(column).ok().filter(|n| *n < config.columns.len());
+            let column = Some(column.ok_or(Code::CorruptVtab)?);
+            self.buffer.push_back(Row { column, doc, at });
+            Ok::<_, Error>(())
+        };
+        let list = c.places()?;
+        match config.detail {
+            Detail::Full => {
+                Places::new(&list).try_for_each(|p| add(column_of(p), offset_of(p).into()))?;
+            }
+            Detail::Column => Columns::new(&list).try_for_each(|n| add(n as i32, -1))?,
+            Detail::None => self.buffer.push_back(Row { column: None, doc, at: -1 }),
+        }
+        drop(list);
+        scan.next()
+    }
+
+    /// Counts the rows and places of the term.
+    fn count(&mut self) -> Result<()> {
+        let Some(scan) = &mut self.scan else { return Ok(()) };
+        let config = &self.storage.config;
+        let by_column = self.kind == Kind::Column;
+        self.counts.clear();
+        self.counts.resize(config.columns.len().max(1), (0, 0));
+        while let Some(c) = scan.current().filter(|c| c.term == self.key) {
+            let list = c.places()?;
+            match config.detail {
+                Detail::Full => {
+                    let mut last = -1;
+                    for p in Places::new(&list) {
+                        let column = if by_column { column_of(p) } else { 0 };
+                        let (rows, places) = self.counts.get_mut(column as usize).ok_or(Code::CorruptVtab)?;
+                        *places += 1;
+                        if column != last {
+                            *rows += 1;
+                            last = column;
+                        }
+                    }
+                }
+                Detail::Column if by_column => {
+                    for n in Columns::new(&list) {
+                        self.counts.get_mut(n as usize).ok_or(Code::CorruptVtab)?.0 += 1;
+                    }
+                }
+                _ => self.counts[0].0 += 1,
+            }
+            drop(list);
+            scan.next()?;
+        }
+        let named = by_column && config.detail != Detail::None;
+        for (i, &(doc, at)) in self.counts.iter().enumerate() {
+            if doc > 0 || !by_column && i == 0 {
+                self.buffer.push_back(Row { column: named.then_some(i), doc, at });
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of a row's column.
+    fn column_name(&self, row: &Row) -> Result<Value> {
+        row.column.map_or(Ok(Value::Null), |n| Value::text(&self.storage.config.columns[n].name))
     }
 }
 
@@ -213,6 +237,7 @@ impl VirtualCursor for Cursor {
     fn filter(&mut self, index_num: i32, _: &str, args: &FilterArgs<'_>) -> Result<()> {
         self.storage.flush_for_reading()?;
         self.buffer.clear();
+        self.key.clear();
         self.row = 0;
         let mut args = args.iter().map(|v| crate::locale::text(v).into_owned());
         let mut take = |bit: i32| if index_num & bit != 0 { args.next() } else { None };
@@ -235,7 +260,15 @@ impl VirtualCursor for Cursor {
     }
 
     fn column(&self, n: usize) -> Result<Value> {
-        Ok(self.buffer.front().and_then(|r| r.get(n)).cloned().unwrap_or_default())
+        let Some(row) = self.buffer.front() else { return Ok(Value::Null) };
+        match (self.kind, n) {
+            (_, 0) => Ok(self.term.clone()),
+            (Kind::Column, 1) | (Kind::Instance, 2) => self.column_name(row),
+            (Kind::Instance, 1) => Ok(Value::Int(row.doc)),
+            (Kind::Instance, _) => Ok(if row.at < 0 { Value::Null } else { Value::Int(row.at) }),
+            (Kind::Row, 1) | (Kind::Column, 2) => Ok(counted(row.doc)),
+            _ => Ok(counted(row.at)),
+        }
     }
 
     fn rowid(&self) -> Result<i64> {

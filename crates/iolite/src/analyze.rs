@@ -60,10 +60,8 @@ fn targets(conn: &Connection, what: Option<&QualifiedName>) -> Result<Targets> {
     let mut whole = |databases: &mut Vec<usize>, db: usize| {
         databases.push(db);
         wholes.push(db);
-        let mut tables: Vec<Rc<Table>> = catalog.schemas[db].tables().cloned().collect();
-        // The newest first: rows of statistics come in the order in which they do on stock for a handful of tables.
-        tables.sort_by_key(|t| std::cmp::Reverse(t.root.get()));
-        out.extend(tables.into_iter().filter(|t| wanted(t)).map(|t| (db, t, None)));
+        let tables = catalog.schemas[db].tables().filter(|t| wanted(t));
+        out.extend(tables.map(|t| (db, t.clone(), None)));
     };
     match what {
         None => (0..catalog.schemas.len()).filter(|d| *d != 1).for_each(|d| whole(&mut databases, d)),

@@ -176,6 +176,12 @@ impl Asking<'_> {
         let (name, action) =
             (self.name(db), if db == TEMP { Action::CreateTempIndex } else { Action::CreateIndex });
         let own = Some(&*i.name.name.text);
+        // Nobody is asked for an index that is there, nor for one that cannot be.
+        let schema = &self.catalog.schemas[db];
+        let taken = schema.index(&i.name.name.text).is_some() || schema.table(&i.name.name.text).is_some();
+        if taken || !is_stored(&table) {
+            return Ok(true);
+        }
         if !self.schema(Action::Insert, db)? || !self.ask(action, own, Some(&table.name), Some(&name))? {
             return Ok(false);
         }
@@ -289,7 +295,7 @@ impl Asking<'_> {
     fn analyze(&self, what: Option<&QualifiedName>) -> Result<bool> {
         for (db, s) in self.catalog.schemas.iter().enumerate().filter(|(db, _)| *db != TEMP) {
             let mut first = true;
-            for t in s.tables().filter(|t| !t.is_view() && !t.name.starts_with("sqlite_")) {
+            for t in s.tables().filter(|t| is_stored(t) && !t.name.starts_with("sqlite_")) {
                 let named = what.is_none_or(|w| {
                     let schema = w.schema.as_ref().is_none_or(|x| self.catalog.database(&x.text) == Some(db));
                     let is = |n: &str| w.name.text.eq_ignore_ascii_case(n);
@@ -370,7 +376,10 @@ impl Asking<'_> {
             Ast::Analyze(n) => self.analyze(n.as_ref()),
             Ast::Reindex(n) => self.reindex(n.as_ref()),
             // Stock copies by statements; what they do is allowed or not by these.
-            Ast::Vacuum { .. } => simple(Action::Attach, Some(""), None),
+            Ast::Vacuum { into, .. } => {
+                let file = into.as_ref().map_or(Some(String::new()), |e| literal(e));
+                simple(Action::Attach, file.as_deref(), None)
+            }
             Ast::Select(_) | Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_) => Ok(true),
         }
     }
@@ -400,6 +409,11 @@ impl Asking<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a table has rows of its own in the file.
+fn is_stored(t: &Table) -> bool {
+    matches!(t.kind, TableKind::Rowid | TableKind::WithoutRowid)
 }
 
 /// The table that lists what a database holds, by the name that is asked for.

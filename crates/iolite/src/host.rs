@@ -76,12 +76,20 @@ impl Host for Inner {
         Ok(Box::new(Nested { conn: Rc::downgrade(&conn.0), state: State::Parked(parked) }))
     }
 
+    fn columns_of(&self, sql: &str) -> Result<Vec<String>> {
+        Ok(self.handle()?.unasked(|_| self.prepare(sql))?.columns())
+    }
+
     fn changed_since(&self, database: &str, tables: &[WasRead], note: &mut ReadNote) -> Option<Changes> {
         self.changes_of(self.database_number(database).ok()?, tables, note)
     }
 
     fn changed_within(&self, database: &str, tables: &[WasRead], note: &ReadNote) -> Option<Changes> {
         self.changes_within(self.database_number(database).ok()?, tables, note)
+    }
+
+    fn page_count(&self, database: &str) -> Result<u32> {
+        self.btree_of(self.database_number(database)?)?.reading(|b| Ok(b.page_count()))
     }
 
     fn page(&self, database: &str, number: u32) -> Result<Option<Vec<u8>>> {

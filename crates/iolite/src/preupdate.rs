@@ -26,7 +26,7 @@ impl Default for Listeners {
     }
 }
 
-/// A table of the engine's own of whose rows listeners hear.
+/// A table of the engine's own of whose rows everybody hears.
 pub(crate) const STATISTICS: &str = "sqlite_stat1";
 
 impl Listeners {
@@ -65,7 +65,7 @@ impl Listeners {
             return;
         }
         let hook = self.hook.borrow().clone();
-        if let Some(f) = hook.filter(|_| !own) {
+        if let Some(f) = hook {
             f(p);
         }
         // Whoever is told may add and remove listeners.

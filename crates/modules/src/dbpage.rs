@@ -94,9 +94,7 @@ impl VirtualCursor for Pages {
             return self.read();
         }
         let host = self.host.upgrade().ok_or(Code::Misuse)?;
-        let sql = format!("PRAGMA \"{}\".page_count", self.name().replace('"', "\"\""));
-        let count = host.query(&sql, &[]).ok().and_then(|rows| Some(rows.first()?.first()?.to_int()));
-        self.last = u32::try_from(count.unwrap_or(0)).unwrap_or(0);
+        self.last = host.page_count(&self.name()).unwrap_or(0);
         self.read()
     }
 

@@ -109,7 +109,7 @@ impl Module for PragmaTable {
     }
 
     fn connect(&self, host: &Rc<dyn Host>, _: &TableArgs<'_>) -> Result<Declared> {
-        let answer = host.prepare(&format!("PRAGMA {}", self.name))?.columns();
+        let answer = host.columns_of(&format!("PRAGMA {}", self.name))?;
         if answer.is_empty() {
             return Err(Error::sql(format!("no such table: {PREFIX}{}", self.name)));
         }

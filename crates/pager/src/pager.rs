@@ -98,6 +98,8 @@ pub struct Pager {
     pub(crate) max_pages: Pgno,
     pub(crate) journal_size_limit: i64,
     pub(crate) persist_wal: bool,
+    /// A file may be shorter than its header says: what there is counts then.
+    pub(crate) salvages: bool,
     /// The log stays as it is when the last connection closes.
     pub(crate) no_checkpoint_on_close: bool,
     /// When read locks are kept unused.
@@ -145,7 +147,7 @@ pub struct Pager {
     /// file, and what is written to a removed journal plays nothing back.
     pub(crate) kept_journal: Option<Box<dyn File>>,
     pub(crate) wal: Option<Wal>,
-    /// In exclusive mode the counter is raised once.
+    /// The counter was raised since the file is locked against all others: that happens once.
     pub(crate) change_counted: bool,
     pub(crate) data_version: u32,
     /// Raised whenever cached pages may have changed under cursors.
@@ -240,6 +242,7 @@ impl Pager {
             max_pages: 0xffff_fffe,
             journal_size_limit: -1,
             persist_wal: false,
+            salvages: false,
             no_checkpoint_on_close: false,
             lease: LeaseTerms::NONE,
             lease_frames: 1000,
@@ -305,7 +308,6 @@ impl Pager {
             checkpointer::rest(share.database());
         }
         let closed = self.close_wal(false);
-        self.finish_kept_journal();
         self.unlock(LockLevel::None);
         self.table.clear();
         self.share = None;
@@ -313,9 +315,9 @@ impl Pager {
         rolled_back.and(closed)
     }
 
+    /// A journal that was kept for the next transaction of an exclusive mode goes with the lock.
     fn finish_kept_journal(&mut self) {
         if self.kept_journal.take().is_some()
-            && self.locking_mode == LockingMode::Exclusive
             && matches!(self.journal_mode, JournalMode::Delete)
             && self.stays_in_place().is_ok()
         {
@@ -473,7 +475,10 @@ impl Pager {
 
     pub(crate) fn unlock(&mut self, level: LockLevel) {
         if level < LockLevel::Reserved {
-            self.kept_journal = None;
+            self.finish_kept_journal();
+        }
+        if level < LockLevel::Exclusive {
+            self.change_counted = false;
         }
         if let Some(f) = &self.file {
             // A failed unlock leaves others waiting, not data wrong; the next lock call reports.

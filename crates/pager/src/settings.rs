@@ -177,6 +177,9 @@ impl Pager {
                     let _ = self.vfs.delete(&self.journal_path, false);
                 }
                 self.unlock(LockLevel::None);
+            } else if self.state == State::Reader && self.raise(LockLevel::Reserved).is_ok() {
+                let _ = self.vfs.delete(&self.journal_path, false);
+                self.unlock(LockLevel::Shared);
             }
         }
         mode
@@ -220,15 +223,9 @@ impl Pager {
                 return self.locking_mode;
             }
             self.locking_mode = mode;
-            match (mode, &self.wal) {
-                (LockingMode::Normal, None) if self.state == State::Open => {
-                    self.unlock(LockLevel::None);
-                    self.change_counted = false;
-                }
-                (LockingMode::Normal, Some(_)) if self.lock > LockLevel::Shared => {
-                    self.unlock(LockLevel::Shared)
-                }
-                _ => {}
+            // Without a log, locks are given back when the next transaction ends.
+            if mode == LockingMode::Normal && self.wal.is_some() && self.lock > LockLevel::Shared {
+                self.unlock(LockLevel::Shared);
             }
         }
         self.locking_mode()
@@ -395,6 +392,11 @@ impl Pager {
     /// Sets it (`SQLITE_FCNTL_PERSIST_WAL`).
     pub fn set_persist_wal(&mut self, on: bool) {
         self.persist_wal = on;
+    }
+
+    /// Reads a file also if it is shorter than its header says.
+    pub fn set_salvages(&mut self, on: bool) {
+        self.salvages = on;
     }
 
     /// Leaves the log as it is when the last connection closes.

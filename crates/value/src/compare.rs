@@ -158,6 +158,8 @@ enum First<'a> {
     Int(i64),
     Real(f64),
     Text(&'a [u8], &'a Collation),
+    /// A text that is compared by the bytes that it has in a UTF-16 database: how these begin, their number, and whether there are no more.
+    Wide(utf16::Stored, usize, bool),
     Blob(&'a [u8]),
     Null,
     Other,
@@ -172,6 +174,12 @@ impl<'a> Probe<'a> {
             (Some(Value::Int(k)), Some(_)) => First::Int(*k),
             (Some(Value::Real(k)), Some(_)) => First::Real(*k),
             (Some(Value::Text(k, _)), Some(f)) if info.enc == Encoding::Utf8 => First::Text(k, &f.coll),
+            (Some(Value::Text(k, _)), Some(KeyField { coll: Collation::Binary16(enc), .. }))
+                if *enc == info.enc =>
+            {
+                utf16::stored_start(k, *enc)
+                    .map_or(First::Other, |(start, n, all)| First::Wide(start, 2 * n, all))
+            }
             (Some(Value::Blob(k, _)), Some(_)) => First::Blob(k),
             (Some(Value::Null), Some(_)) => First::Null,
             _ => First::Other,
@@ -190,20 +198,29 @@ impl<'a> Probe<'a> {
     }
 
     /// The [`beginning`] of what follows the first `from` bytes of the first field, if it is a text in the ascending order of its bytes
-    /// and has so many.
+    /// and is known to have so many.
     #[inline]
     pub fn first_text(&self, from: usize) -> Option<u64> {
         match self.first {
             First::Text(k, Collation::Binary) if !self.desc => Some(beginning(k.get(from..)?)),
+            First::Wide(start, n, all) if !self.desc => {
+                let rest = start[..n].get(from..)?;
+                (all || rest.len() >= 8).then(|| beginning(rest))
+            }
             _ => None,
         }
     }
 
-    /// The first field's text against all texts that begin with `prefix`: before them, one of them, behind them.
+    /// The first field's text against all texts that begin with `prefix`: before them, one of them, behind them; one of them, too, if
+    /// that is not known.
     #[inline]
     pub fn text_against(&self, prefix: &[u8]) -> Ordering {
         match self.first {
             First::Text(k, _) => k[..prefix.len().min(k.len())].cmp(prefix),
+            First::Wide(start, n, all) => {
+                let prefix = if all { prefix } else { &prefix[..prefix.len().min(n)] };
+                start[..prefix.len().min(n)].cmp(prefix)
+            }
             _ => Equal,
         }
     }
@@ -237,6 +254,9 @@ impl<'a> Probe<'a> {
                 }
                 First::Text(k, coll) if t >= 13 && t & 1 == 1 => {
                     body.get(..(t as usize - 13) / 2).map(|b| coll.compare(b, k))
+                }
+                First::Wide(start, n, all) if t >= 13 && t & 1 == 1 => {
+                    body.get(..(t as usize - 13) / 2).and_then(|b| against_start(b, &start[..n], all))
                 }
                 First::Blob(k) if t >= 12 && t & 1 == 0 => {
                     body.get(..(t as usize - 12) / 2).map(|b| b.cmp(k))
@@ -372,6 +392,17 @@ fn both_stored(a: &[u8], b: &[u8], coll: &Collation, enc: Encoding) -> Result<Or
         _ => (a, b),
     };
     Ok(coll.compare(&utf16::decode(a, enc)?, &utf16::decode(b, enc)?))
+}
+
+/// Compares a text as it is stored in a UTF-16 database with one that begins in this way. `None`: what follows decides.
+fn against_start(stored: &[u8], start: &[u8], all: bool) -> Option<Ordering> {
+    let stored = utf16::whole_units(stored);
+    let shared = &stored[..start.len().min(stored.len())];
+    match shared.cmp(start) {
+        Equal if stored.len() > start.len() => all.then_some(Greater),
+        Equal if !all => None,
+        o => Some(o),
+    }
 }
 
 /// Compares a text as it is stored in a UTF-16 database with another.

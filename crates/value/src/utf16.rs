@@ -49,6 +49,15 @@ fn narrow(b: &[u8], enc: Encoding, out: &mut [u8]) -> usize {
             (at, n) = (at + 8, n + 4);
             continue;
         }
+        // The last three or less are looked at together with those before.
+        if at == 2 * n
+            && at + 8 > b.len()
+            && let Some(four) = b.last_chunk().and_then(|c| four_of_ascii(*c, enc))
+        {
+            n = b.len() / 2;
+            out[n - 4..n].copy_from_slice(&four);
+            break;
+        }
         let u = unit([x, y], enc);
         if u < 0x80 {
             out[n] = u as u8;
@@ -181,10 +190,17 @@ fn of_ascii<const N: usize>(b: &[u8], enc: Encoding) -> Option<[u8; N]> {
 
 /// How a stored text compares with one in UTF-8, where letters of ASCII decide: under BINARY, or under NOCASE with `fold`. `None`: others do.
 pub fn compare_stored(stored: &[u8], key: &[u8], enc: Encoding, fold: bool) -> Option<Ordering> {
-    let units = stored.chunks_exact(2).map(|c| unit([c[0], c[1]], enc));
     let lower = |c: u8| if fold { c.to_ascii_lowercase() } else { c };
     let mut at = 0;
-    for u in units {
+    // Four units that are equal, and no NUL, decide nothing.
+    while let (Some(units), Some(four)) = (stored[2 * at..].first_chunk(), key[at..].first_chunk())
+        && four_of_ascii(*units, enc) == Some(*four)
+        && !(fold && four.contains(&0))
+    {
+        at += 4;
+    }
+    for c in stored[2 * at..].chunks_exact(2) {
+        let u = unit([c[0], c[1]], enc);
         let Some(k) = key.get(at) else { return Some(Ordering::Greater).filter(|_| u > 0) };
         if u >= 0x80 || !k.is_ascii() || fold && (u == 0 || *k == 0) {
             return None;
@@ -197,6 +213,25 @@ pub fn compare_stored(stored: &[u8], key: &[u8], enc: Encoding, fold: bool) -> O
     }
     Some(if at < key.len() { Ordering::Less } else { Ordering::Equal })
 }
+
+/// How a text of ASCII begins as it is stored: so many units, and whether that is all of it. `None`: it does not begin with one.
+pub fn stored_start(key: &[u8], enc: Encoding) -> Option<(Stored, usize, bool)> {
+    let (mut out, mut n) = ([0; 2 * STRETCH], 0);
+    while let Some(eight) = key[n..].first_chunk().and_then(|c| eight_as_units(*c, enc))
+        && let Some(to) = out.get_mut(2 * n..2 * n + 16)
+    {
+        to.copy_from_slice(&eight);
+        n += 8;
+    }
+    while let (Some(c), Some(to)) = (key.get(n).filter(|c| c.is_ascii()), out.get_mut(2 * n..2 * n + 2)) {
+        to.copy_from_slice(&bytes(*c as u16, enc));
+        n += 1;
+    }
+    (n > 0).then_some((out, n, n == key.len()))
+}
+
+/// Room for the start of a stored text.
+pub type Stored = [u8; 2 * STRETCH];
 
 /// A stored text without an odd last byte.
 pub fn whole_units(stored: &[u8]) -> &[u8] {
@@ -324,8 +359,12 @@ pub fn compare(a: &[u8], b: &[u8], enc: Encoding) -> Ordering {
 /// How many bytes two texts share at their start.
 fn alike(a: &[u8], b: &[u8]) -> usize {
     const STEP: usize = 32;
-    let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP)).take_while(|(x, y)| x == y).count();
-    let mut at = steps * STEP;
+    let mut at = 0;
+    while let (Some(x), Some(y)) = (a[at..].first_chunk::<STEP>(), b[at..].first_chunk())
+        && x == y
+    {
+        at += STEP;
+    }
     while let (Some(x), Some(y)) = (a[at..].first_chunk(), b[at..].first_chunk()) {
         let other = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         if other != 0 {

@@ -158,10 +158,10 @@ impl Index {
 
     /// The settings have changed: so that other connections see it, the record gets another cookie.
     pub fn raise_cookie(&self) -> Result<()> {
-        let s = self.structure()?;
+        self.structure()?;
         let cookie = &self.config.settings.cookie;
         cookie.set(cookie.get().wrapping_add(1));
-        self.save(&s)
+        self.store.set_cookie(cookie.get())
     }
 
     /// An empty index.

@@ -29,7 +29,7 @@ use std::rc::Rc;
 /// A JSON argument as JSONB.
 pub(crate) enum Blob {
     Given(Bytes),
-    Made(Rc<Vec<u8>>),
+    Made(Rc<parse::Parsed>),
 }
 
 impl std::ops::Deref for Blob {
@@ -37,7 +37,7 @@ impl std::ops::Deref for Blob {
     fn deref(&self) -> &[u8] {
         match self {
             Blob::Given(b) => b,
-            Blob::Made(v) => v,
+            Blob::Made(p) => &p.blob,
         }
     }
 }
@@ -506,7 +506,7 @@ fn json_valid(_: &mut Context<'_>, args: &[Value]) -> Result<Value> {
             return Err(Error::sql("FLAGS parameter to json_valid() must be between 1 and 15"));
         }
     }
-    let is_text = |text: &[u8]| match parse::parse(utf8::to_nul(text)) {
+    let is_text = |text: &[u8]| match recent::parsed(utf8::to_nul(text)) {
         Ok(p) => flags & 2 != 0 || flags & 1 != 0 && !p.json5,
         Err(_) => false,
     };

@@ -35,12 +35,26 @@ fn foreign_targets(t: &ast::CreateTable) -> Vec<&Name> {
 }
 
 impl Job {
+    /// The definitions in a database that may name the table: those of temp only if they are views or triggers, where it is not there.
+    fn rows_that_refer(&self, c: &Connection, db: usize) -> Result<Vec<SchemaRow>> {
+        let mut rows = schema_rows(c, db)?;
+        rows.retain(|r| db == self.db || matches!(&*r.kind, "view" | "trigger"));
+        Ok(rows)
+    }
+
+    /// Whether a row of a database defines a trigger on the table.
+    fn is_own_trigger(&self, c: &Connection, db: usize, row: &SchemaRow) -> bool {
+        let triggers = c.0.catalog.borrow().triggers_of(self.db, &self.table);
+        row.kind == "trigger"
+            && triggers.iter().any(|(d, t)| *d == db && t.name.eq_ignore_ascii_case(&row.name))
+    }
+
     pub(super) fn rename_column(&self, c: &Connection, i: usize, new: &Name) -> Result<()> {
         let old = self.table.columns[i].name.clone();
         let same = |t: &Rc<Table>| Rc::ptr_eq(t, &self.table);
         for db in [self.db, 1] {
             let mut changes = Vec::new();
-            for row in schema_rows(c, db)? {
+            for row in self.rows_that_refer(c, db)? {
                 let (uses, quoted) = match bind_definition(c, db, &row, Quotes::Texts) {
                     Err(_) if forgives(c) => continue,
                     Err(e) => return Err(row.complaint("", &e)),
@@ -52,7 +66,7 @@ impl Job {
                     .filter(|u| u.column == Some(i) && same(&u.table))
                     .map(|u| (u.span, written(new, u.quote)));
                 edits.extend(renamed);
-                self.definition_columns(&row, &old, new, &mut edits)?;
+                self.definition_columns(&row, self.is_own_trigger(c, db, &row), (&old, new), &mut edits)?;
                 if !edits.is_empty() {
                     changes.push((row.rowid, apply(&row.sql, edits)));
                 }
@@ -69,8 +83,8 @@ impl Job {
     fn definition_columns(
         &self,
         row: &SchemaRow,
-        old: &str,
-        new: &Name,
+        own_trigger: bool,
+        (old, new): (&str, &Name),
         edits: &mut Vec<Edit>,
     ) -> Result<()> {
         let mut hit = |n: &Name| {
@@ -126,7 +140,7 @@ impl Job {
                     }
                 }
             }
-            Stmt::CreateTrigger(t) if t.table.name.text.eq_ignore_ascii_case(&self.table.name) => {
+            Stmt::CreateTrigger(t) if own_trigger => {
                 if let TriggerEvent::Update(of) = &t.event {
                     of.iter().for_each(&mut hit);
                 }
@@ -140,8 +154,8 @@ impl Job {
         let old = self.table.name.clone();
         let same = |t: &Rc<Table>| Rc::ptr_eq(t, &self.table);
         for db in [self.db, 1] {
-            let mut changes = Vec::new();
-            for row in schema_rows(c, db)? {
+            let (mut changes, mut triggers) = (Vec::new(), Vec::new());
+            for row in self.rows_that_refer(c, db)? {
                 let legacy = c.0.settings.legacy_alter_table();
                 let uses = match bind_definition(c, db, &row, Quotes::Texts) {
                     _ if legacy => Vec::new(),
@@ -162,16 +176,17 @@ impl Job {
                 };
                 match &iolite_sql::parse_stmt(&row.sql)?.stmt {
                     Stmt::CreateTable(t) => {
-                        if db == self.db {
-                            hit(&t.name.name);
-                        }
+                        hit(&t.name.name);
                         if !legacy || c.0.settings.foreign_keys() {
                             foreign_targets(t).into_iter().for_each(&mut hit);
                         }
                     }
-                    Stmt::CreateVirtualTable(t) if db == self.db => hit(&t.name.name),
-                    Stmt::CreateIndex(i) if db == self.db => hit(&i.table),
-                    Stmt::CreateTrigger(t) if row.table_is(&old) => hit(&t.table.name),
+                    Stmt::CreateVirtualTable(t) => hit(&t.name.name),
+                    Stmt::CreateIndex(i) => hit(&i.table),
+                    Stmt::CreateTrigger(t) if self.is_own_trigger(c, db, &row) => {
+                        hit(&t.table.name);
+                        triggers.push(row.rowid);
+                    }
                     _ => {}
                 }
                 if !edits.is_empty() {
@@ -196,11 +211,11 @@ impl Job {
                     ))?;
                 }
             } else {
-                c.exec_nested(
-                    &format!(
-                        "UPDATE {schema}.sqlite_master SET tbl_name={q_new} WHERE tbl_name={q_old} COLLATE nocase AND type='trigger'"
-                    ),
-                )?;
+                for rowid in triggers {
+                    let sql =
+                        format!("UPDATE {schema}.sqlite_master SET tbl_name={q_new} WHERE rowid={rowid}");
+                    c.exec_nested(&sql)?;
+                }
             }
             if self.db == 1 {
                 break;

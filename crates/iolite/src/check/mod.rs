@@ -79,7 +79,6 @@ pub(crate) fn run(
             }
             named = true;
         }
-        tables.sort_by_key(|t| t.root.get());
         match b.reading(|b| c.database(db, &s.name, b, &tables, only.is_some())) {
             Err(e) if e.code().primary() == Code::Corrupt => {
                 c.lines.push(Error::from(Code::Corrupt).message().to_string());
@@ -87,7 +86,6 @@ pub(crate) fn run(
             }
             other => other?,
         }
-        modules.sort_by(|a, b| a.name.cmp(&b.name));
         for t in modules {
             // What cannot be connected says nothing of the file.
             let Ok(table) = conn.connect(db, &t) else { continue };

@@ -168,7 +168,13 @@ impl Inner {
         if let Some(m) = self.settings.locking_mode() {
             b.set_locking_mode(m)?;
         }
+        b.set_salvages(self.settings.writable_schema())?;
         b.set_large_value_direct(self.settings.large_value_direct())
+    }
+
+    /// Says whether files are read that are shorter than they say, as where the schema may be mended.
+    pub fn settle_salvaging(&self) -> Result<()> {
+        self.open_trees().iter().try_for_each(|b| b.set_salvages(self.settings.writable_schema()))
     }
 
     /// Says what a thread of the process may do for a database.

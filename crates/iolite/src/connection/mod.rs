@@ -48,6 +48,10 @@ impl Connection {
         {
             self.0.expire_statements();
         }
+        if which == Switch::WritableSchema {
+            // A database that is being worked with goes on as it is.
+            let _ = self.0.settle_salvaging();
+        }
         cell.get()
     }
 

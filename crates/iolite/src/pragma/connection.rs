@@ -61,6 +61,9 @@ fn writable_schema(c: &Call<'_>) -> Result<Rows> {
     let inner = c.inner();
     let value = c.value.filter(|_| !inner.settings.defensive());
     let rows = flag(&Call { value, ..*c }, &inner.settings.writable_schema)?;
+    if value.is_some() {
+        inner.settle_salvaging()?;
+    }
     if value.is_some_and(|v| v.eq_ignore_ascii_case("reset")) {
         (0..inner.databases.borrow().len()).for_each(|db| inner.forget_schema(db));
     }

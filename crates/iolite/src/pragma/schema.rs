@@ -2,7 +2,7 @@
 
 use super::{Call, Pragma, Rows, all, opt_text, text};
 use iolite_base::Result;
-use iolite_catalog::{ColumnSource, Table, TableKind};
+use iolite_catalog::{ColumnSource, TableKind};
 use iolite_ext::FunctionFlags;
 use iolite_sql::ast::ForeignKeyAction;
 use iolite_value::Value;
@@ -219,9 +219,7 @@ fn table_list(c: &Call<'_>) -> Result<Rows> {
         if c.schema.is_some_and(|n| !n.eq_ignore_ascii_case(&s.name)) {
             continue;
         }
-        let mut tables: Vec<Rc<Table>> = s.all_tables().cloned().collect();
-        tables.sort_by(|a, b| b.name.cmp(&a.name));
-        for t in tables {
+        for t in s.all_tables() {
             let shown = match (t.root.get(), &*t.name) {
                 (1, "sqlite_master") => "sqlite_schema".to_string(),
                 (1, _) => "sqlite_temp_schema".to_string(),

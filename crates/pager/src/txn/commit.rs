@@ -375,6 +375,8 @@ impl Pager {
         // it beside a log: a checkpoint changes pages that it would restore.
         let for_good = sync != SyncMode::Off && (self.will_shrink() || self.asks_for_log());
         let mode = match self.journal_mode {
+            // Beside a log there is none to be kept for.
+            _ if self.asks_for_log() => JournalMode::Delete,
             JournalMode::Delete if self.locking_mode == LockingMode::Exclusive => JournalMode::Persist,
             m => m,
         };

@@ -261,10 +261,10 @@ impl Pager {
         let pages = be::get_u32(&p1, 28);
         self.sized_by_header = pages != 0 && p1[24..28] == p1[92..96];
         if self.sized_by_header {
-            if pages > self.db_size {
+            if pages > self.db_size && !self.salvages {
                 return Err(Code::Corrupt.into());
             }
-            self.db_size = pages;
+            self.db_size = pages.min(self.db_size);
         }
         self.header_ok = true;
         self.was_read = true;

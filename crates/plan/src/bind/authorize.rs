@@ -247,11 +247,11 @@ impl Binder<'_> {
         }
     }
 
-    /// A recursive query is met.
+    /// A recursive query is met: it is a query as well.
     pub(super) fn ask_recursive(&mut self) {
         if self.asks() {
             let inner = self.asked.inner.clone();
-            self.asked.later.push(Later::Recursive(inner));
+            self.asked.later.extend([Later::Query(inner.clone()), Later::Recursive(inner)]);
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Update {
     pub sets: Vec<Set>,
     /// The rows: the table (first source) joined with FROM, filtered.
     pub rows: Core,
+    /// The new values hold aggregates or window functions over these rows: the number of the query that computes them.
+    pub summary: Option<TableId>,
     /// `OR ...`.
     pub or: Option<ast::Conflict>,
     /// `RETURNING`.
@@ -132,7 +134,16 @@ impl Binder<'_> {
                     self.late_arguments(&mut core)?;
                 }
             }
+            // Beside FROM the new values are results of a query, and may summarize its rows.
+            if s.from.is_some() {
+                self.top().phase = Phase::Groups;
+            }
             let sets = self.sets(&s.sets, target.db, &target.table)?;
+            let scope = self.top();
+            scope.phase = Phase::Rows;
+            core.aggregate = scope.has_agg;
+            core.aggs = std::mem::take(&mut scope.aggs);
+            core.windows = std::mem::take(&mut scope.windows);
             let clauses = Clauses {
                 table: &s.table,
                 alias: s.alias.as_ref(),
@@ -165,6 +176,7 @@ impl Binder<'_> {
         })();
         self.scopes.pop();
         let (rows, sets) = bound?;
+        let summary = (rows.aggregate || !rows.windows.is_empty()).then(|| self.new_table());
         if asks {
             if s.from.is_some() {
                 self.ask(Action::Select, None, None, None)?;
@@ -173,7 +185,7 @@ impl Binder<'_> {
         }
         let (returning, out) = self.returning_of("UPDATE", &s.returning, &target)?;
         target.calls_out = self.calls_out.get();
-        Ok(Update { target, sets, rows, or: s.or, returning, out })
+        Ok(Update { target, sets, rows, summary, or: s.or, returning, out })
     }
 
     /// The rows of the table or view that UPDATE or DELETE changes, before any condition.

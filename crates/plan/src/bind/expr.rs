@@ -490,9 +490,12 @@ impl Binder<'_> {
     }
 
     fn in_expr(&mut self, not: bool, lhs: &ast::Expr, rhs: &ast::InSet) -> Result<Expr> {
-        // Nothing is in an empty list, whatever it is: it is only looked at for what makes a query aggregate.
+        // Nothing is in an empty list, whatever it is: it is only looked at for what makes a query aggregate. ALTER TABLE does not
+        // rename what stands there.
         if matches!(rhs, ast::InSet::List(list) if list.is_empty()) {
-            let _ = self.any_expr(lhs);
+            if self.log.is_none() {
+                let _ = self.any_expr(lhs);
+            }
             return Ok(Expr::int(not as i64));
         }
         // The query is looked at before what is sought in it.

@@ -116,16 +116,22 @@ impl ParentKey {
         ParentKey { collations: vec![None; columns.len()], columns }
     }
 
-    /// For each pair of columns, of `parent` and (under the name that `own` gives) of the child, the condition that they are the
-    /// same. The parent's affinity and collating sequence decide.
-    pub fn same(&self, parent: &Table, of_child: &[usize], own: impl Fn(usize) -> String) -> Vec<String> {
+    /// For each pair of columns, of `parent` as the FROM clause names it and (under the name that `own` gives) of the child, the
+    /// condition that they are the same. The parent's affinity and collating sequence decide.
+    pub fn same(
+        &self,
+        parent: &Table,
+        named: &str,
+        of_child: &[usize],
+        own: impl Fn(usize) -> String,
+    ) -> Vec<String> {
         let pairs = self.columns.iter().zip(&self.collations).zip(of_child);
         pairs
             .map(|((p, collation), c)| {
                 let name = quote_name(&parent.columns[*p].name);
                 let collate =
                     collation.as_ref().map_or(String::new(), |c| format!(" COLLATE {}", quote_name(c)));
-                format!("\"parent row\".{name}{collate} = +{}", own(*c))
+                format!("{named}.{name}{collate} = +{}", own(*c))
             })
             .collect()
     }
@@ -255,7 +261,7 @@ impl Binder<'_> {
             .zip(&f.columns)
             .map(|(p, c)| format!("\"own row\".{} = +{}", quote_name(&parent.columns[*p].name), own(*c)))
             .collect();
-        let same = in_parent.same(parent, &f.columns, own);
+        let same = in_parent.same(parent, "\"parent row\"", &f.columns, own);
         let from = format!("{}.{} AS \"parent row\"", quote_name(&schema.name), quote_name(&parent.name));
         let (given, same) = (given.join(" AND "), same.join(" AND "));
         let missing = format!("{given} AND NOT EXISTS (SELECT 1 AS n FROM {from} WHERE {same}");

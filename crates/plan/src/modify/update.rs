@@ -4,16 +4,18 @@ use super::delete::finds_one;
 use super::tests::{NewRow, due_checks};
 use super::undo::{cannot_fail, update_cannot_fail};
 use crate::bind::{Set, Target, Update};
-use crate::bound::{ColumnRef, Core, Expr, ROWID};
+use crate::bound::{
+    ColumnRef, Core, Expr, FromQuery, JoinKind, NumberSet, ROWID, Select, Source, SourceKind, TableId,
+};
 use crate::compiler::Compiler;
 use crate::expr::has_subquery;
 use crate::plan::{Access, CorePlan, EqTerm};
 use crate::planner::Planner;
 use crate::statement::modify::*;
 use crate::triggers::Event;
-use iolite_base::{Code, Error, Result};
+use iolite_base::{Code, Error, Few, Result};
 use iolite_catalog::ColumnSource;
-use iolite_sql::ast::{Conflict, TriggerTime};
+use iolite_sql::ast::{Conflict, Indexed, TriggerTime};
 use iolite_value::Affinity;
 use std::rc::Rc;
 
@@ -23,7 +25,7 @@ impl Compiler<'_> {
         if s.target.virtual_table.is_some() {
             return self.virtual_update(s, p);
         }
-        let Update { target, sets, rows, or, returning, out } = s;
+        let Update { target, sets, rows, summary, or, returning, out } = s;
         let t = &target;
         self.check_writable(t)?;
         self.writes(t.db);
@@ -43,6 +45,7 @@ impl Compiler<'_> {
         }
         let nested = sets.iter().any(|x| has_subquery(&x.value));
         let filter_nested = rows.filter.iter().any(|f| has_subquery(&f.expr));
+        let (rows, kept) = summarized(rows, kept, summary);
         let found = self.found(rows, kept, &mut p)?;
         let change = self.change(t, sets, or, !returning.is_empty(), &mut replaced, &mut p)?;
         let pass = if is_view {
@@ -145,6 +148,32 @@ impl Compiler<'_> {
             && (self.env.ignore_checks || due_checks(t, Some(changed), key_changes).is_empty());
         if patched { OldRow::Patched } else { OldRow::AsNeeded }
     }
+}
+
+/// The rows, and what is kept of them: where the new values summarize, a query in FROM computes it.
+pub(super) fn summarized(mut rows: Core, kept: Vec<Expr>, summary: Option<TableId>) -> (Core, Vec<Expr>) {
+    let Some(id) = summary else { return (rows, kept) };
+    let column = |(i, e): (usize, &Expr)| {
+        let column = i as i32;
+        Expr::Column(ColumnRef { table: id, column, affinity: e.affinity(), collation: Default::default() })
+    };
+    let columns = kept.iter().enumerate().map(column).collect();
+    rows.result = kept.into();
+    let select = Select { cores: Few::one(rows), ..Select::default() };
+    let query = Source {
+        id,
+        kind: SourceKind::Subquery(Box::new(FromQuery::plain(select))),
+        name: Default::default(),
+        shown: None,
+        join: JoinKind::default(),
+        indexed: Indexed::Any,
+        exists: None,
+        used: NumberSet::default(),
+        rowid_used: false,
+        held: Vec::new(),
+        binding: None,
+    };
+    (Core { sources: Few::one(query), ..Core::default() }, columns)
 }
 
 /// A reference to a column of the target's row.

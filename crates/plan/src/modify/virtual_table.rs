@@ -4,7 +4,7 @@
 //! most: then its cursor is closed before. Of a deletion the keys are collected, of an update the whole new rows. No triggers
 //! fire, no constraint is tested, no value is converted.
 
-use super::update::row_column;
+use super::update::{row_column, summarized};
 use crate::bind::{Connected, Delete, Insert, Target, Update};
 use crate::bound::{Core, Expr, ROWID};
 use crate::compiler::Compiler;
@@ -27,7 +27,7 @@ impl Compiler<'_> {
     }
 
     pub(super) fn virtual_update(&mut self, s: Update, mut p: Planner<'_>) -> Result<ModifyPlan> {
-        let Update { target, sets, rows, or, returning, out } = s;
+        let Update { target, sets, rows, summary, or, returning, out } = s;
         self.writes(target.db);
         p.all_nested(sets.iter().map(|x| &x.value))?;
         let t = &target;
@@ -39,6 +39,7 @@ impl Compiler<'_> {
         let mut read: Vec<Expr> = (0..t.table.columns.len()).map(column).collect();
         read.extend(sets.iter().filter(|x| x.column == ROWID).map(|x| x.value.clone()));
         read.push(virtual_key(t)?);
+        let (rows, read) = summarized(rows, read, summary);
         let (feed, pass) = self.found_virtual(rows, read, 0, &mut p)?;
         let verb = self.told(t, or, VirtualChange::Update { sets })?;
         Ok(ModifyPlan { target, feed, pass, verb, replaced: Removal::default(), returning, out })

@@ -1,0 +1,25 @@
+-- Tables of the same name in several databases: ALTER TABLE changes what belongs to one of them.
+create table a(x, y);
+create table p(x primary key);
+attach ':memory:' as z;
+create table z.a(x, y references a(x));
+create temp table a(x, y references a(x), check(x <> y));
+create index temp.ai on a(x);
+create temp trigger of_main after update of x on main.a when new.x > 1 begin select new.x from main.a; end;
+create temp trigger of_z after update of x on z.a begin select new.x from z.a; end;
+create temp trigger of_temp after update of x on temp.a begin select new.x, y from temp.a; end;
+alter table z.a rename column x to zx;
+select 'z', name, tbl_name, sql from z.sqlite_schema union all select 't', name, tbl_name, sql from temp.sqlite_schema union all select 'm', name, tbl_name, sql from main.sqlite_schema;
+alter table z.a rename to b;
+select 'z', name, tbl_name, sql from z.sqlite_schema union all select 't', name, tbl_name, sql from temp.sqlite_schema union all select 'm', name, tbl_name, sql from main.sqlite_schema;
+alter table main.a rename column x to mx;
+alter table main.a rename to c;
+select 'z', name, tbl_name, sql from z.sqlite_schema union all select 't', name, tbl_name, sql from temp.sqlite_schema union all select 'm', name, tbl_name, sql from main.sqlite_schema;
+alter table a rename to d;
+select 'z', name, tbl_name, sql from z.sqlite_schema union all select 't', name, tbl_name, sql from temp.sqlite_schema union all select 'm', name, tbl_name, sql from main.sqlite_schema;
+create temp table p(x, r references p(x));
+alter table main.p rename to q;
+select name, sql from temp.sqlite_schema where name = 'p';
+insert into d(x, y) values(1, 2);
+update d set x = 5;
+select * from d;

@@ -1,0 +1,16 @@
+CREATE TABLE parent(id INTEGER PRIMARY KEY);
+INSERT INTO parent VALUES(1),(3);
+CREATE TABLE child(p INT REFERENCES parent, line INT, q INT REFERENCES parent, PRIMARY KEY(p, line));
+INSERT INTO child VALUES(9, 1, 1), (1, 1, 8), (7, 2, 7), (3, 1, NULL), (NULL, 5, 2), (2, 2, 3), (1, 2, 3);
+PRAGMA foreign_key_check;
+PRAGMA foreign_key_check(child);
+CREATE TABLE other(a TEXT, b TEXT, p INT REFERENCES parent, q INT REFERENCES nowhere, PRIMARY KEY(b, a)) WITHOUT ROWID;
+CREATE INDEX other_p ON other(p);
+INSERT INTO other VALUES('x', 'b', 5, NULL), ('y', 'a', 9, 1), ('z', 'c', 4, NULL), ('w', 'd', 3, NULL);
+PRAGMA foreign_key_check(other);
+CREATE TABLE pair(a TEXT COLLATE NOCASE, b INT, UNIQUE(a, b));
+INSERT INTO pair VALUES('One', 1), ('Two', NULL), (NULL, 3);
+CREATE TABLE of_pair(rowid TEXT, x TEXT, y TEXT, FOREIGN KEY(x, y) REFERENCES pair(a, b), FOREIGN KEY(y) REFERENCES parent, FOREIGN KEY(rowid) REFERENCES of_pair(x));
+CREATE UNIQUE INDEX of_pair_x ON of_pair(x);
+INSERT INTO of_pair VALUES('ONE', 'ONE', '1'), (NULL, 'two', '3'), ('one', 'three', NULL), ('x', NULL, 4), ('three', 'four', '3.0');
+PRAGMA foreign_key_check(of_pair);

@@ -1,0 +1,12 @@
+CREATE TABLE t(id INTEGER PRIMARY KEY, s INT, c INT);
+CREATE INDEX t_s ON t(s);
+CREATE INDEX t_c ON t(c);
+WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 5000) INSERT INTO t SELECT i * CASE WHEN i % 9 = 0 THEN 1000003 ELSE 3 END, i % 3, i / 700 FROM c;
+UPDATE t SET s = s + 1 WHERE id % 2 = 0;
+UPDATE t SET c = 3 WHERE id BETWEEN 3000 AND 9000;
+DELETE FROM t WHERE id % 7 = 2;
+UPDATE t SET s = -1, c = NULL WHERE id % 11 = 4;
+SELECT s, count(*), sum(id) FROM t GROUP BY s;
+SELECT c, count(*), sum(id) FROM t GROUP BY c;
+SELECT count(*) FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.s = a.s AND b.id = a.id);
+PRAGMA integrity_check;

@@ -1,0 +1,13 @@
+PRAGMA encoding = 'UTF-16be';
+CREATE TABLE t(k TEXT, n INT, PRIMARY KEY(k, n)) WITHOUT ROWID;
+WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 400) INSERT INTO t SELECT substr('a common beginning that is longer than thirty-two', 1, i % 50) || CASE i % 7 WHEN 0 THEN '' WHEN 1 THEN char(233) WHEN 2 THEN char(0) || 'x' WHEN 3 THEN char(128512) WHEN 4 THEN char(65535) WHEN 5 THEN 'z' ELSE ' ' END, i FROM c;
+SELECT count(*), (SELECT count(*) FROM t a WHERE (SELECT count(*) FROM t b WHERE b.k = a.k AND b.n = a.n) = 1) FROM t;
+SELECT count(*) FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.k = a.k AND b.n <> a.n);
+SELECT sum((SELECT count(*) FROM t b WHERE b.k > a.k)), sum((SELECT count(*) FROM t b WHERE b.k <= a.k || 'q')) FROM t a;
+SELECT n FROM t WHERE k > 'a common beginning that is longer than thirty' ORDER BY k LIMIT 12;
+SELECT n FROM t WHERE k = 'a' || char(233) OR k = 'a comm' || char(128512);
+UPDATE t SET k = k || 'y' WHERE n % 5 = 0;
+SELECT count(*), sum(length(k)) FROM t;
+DELETE FROM t WHERE k LIKE 'a common beginning that is longer than thirty-t%';
+SELECT count(*), min(k), max(n) FROM t;
+PRAGMA integrity_check;
