@@ -123,18 +123,19 @@ impl<'a> Partition<'a> {
         self.frames[at].clone()
     }
 
-    /// The rows in the frame of a row.
+    /// The rows in the frame of a row. What is excluded lies together, so that a frame is of three ranges at most, and its n-th row is
+    /// found without those before it.
     pub fn frame(&self, at: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
-        self.whole_frame(at).filter(move |r| !self.is_excluded(at, *r))
-    }
-
-    fn is_excluded(&self, at: usize, other: usize) -> bool {
-        match self.pass.exclude {
-            FrameExclude::Nothing | FrameExclude::NoOthers => false,
-            FrameExclude::CurrentRow => other == at,
-            FrameExclude::Group => self.group_of[other] == self.group_of[at],
-            FrameExclude::Ties => other != at && self.group_of[other] == self.group_of[at],
-        }
+        let whole = self.whole_frame(at);
+        let (excluded, kept) = match self.pass.exclude {
+            FrameExclude::Nothing | FrameExclude::NoOthers => (0..0, None),
+            FrameExclude::CurrentRow => (at..at + 1, None),
+            FrameExclude::Group => (self.peers(self.group(at)), None),
+            FrameExclude::Ties => (self.peers(self.group(at)), Some(at)),
+        };
+        let before = whole.start..excluded.start.clamp(whole.start, whole.end);
+        let after = excluded.end.clamp(whole.start, whole.end)..whole.end;
+        before.chain(kept.filter(|k| whole.contains(k))).chain(after)
     }
 
     fn find_groups(&mut self) {
