@@ -1,7 +1,7 @@
 /* What extensions that are in use rely on beside the letter of the documentation: values of a scan that stay while it goes on,
    user data where a linked copy of SQLite looks for it, names in the lists of functions and modules, and texts of statements
    that run within others. */
-#include "common.h"
+#include "../common.h"
 
 /* A table keeps the pointer to the last text that it was made with. */
 typedef struct {
