@@ -114,7 +114,8 @@ impl Binder<'_> {
                     }
                     _ => String::new(),
                 };
-                Err(Error::new(Code::Auth, format!("access to {database}{table}.{column} is prohibited")))
+                let message = format!("access to {database}{table}.{column} is prohibited");
+                Err(Error::new(Code::Auth, message).at_place(None))
             }
             // Also where the answer is none.
             (_, Action::Function) => {

@@ -92,13 +92,16 @@ int main(void) {
     {SQLITE_READ, SQLITE_DENY, "insert into c values(null,2)"},
     {SQLITE_READ, SQLITE_IGNORE, "insert into c values(1,2)"},
     {SQLITE_READ, SQLITE_DENY, "update c set d=3"},
+    {SQLITE_READ, SQLITE_DENY, "select 1, * from t"},
+    {SQLITE_READ, SQLITE_DENY, "select u.* from u"},
+    {SQLITE_READ, SQLITE_DENY, "select b from t"},
     {SQLITE_PRAGMA, SQLITE_IGNORE, "pragma user_version=9"},
     {SQLITE_TRANSACTION, SQLITE_IGNORE, "begin"}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
     deny_action = cases[i].action, answer = cases[i].answer;
     printf("-- %d answers %d: %s\n", deny_action, answer, cases[i].sql);
     run(db, cases[i].sql);
-    printf("%d %d %s\n", sqlite3_errcode(db), sqlite3_get_autocommit(db), sqlite3_errmsg(db));
+    printf("%d %d %s @%d\n", sqlite3_errcode(db), sqlite3_get_autocommit(db), sqlite3_errmsg(db), sqlite3_error_offset(db));
   }
   deny_action = 0;
   run(db, "select * from t; select * from u; select name from sqlite_schema; pragma user_version");
