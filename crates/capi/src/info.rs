@@ -44,9 +44,9 @@ pub unsafe extern "C" fn sqlite3_libversion() -> *const c_char {
     static_text(iolite::SQLITE_VERSION)
 }
 
-/// The version as a variable, which some programs read.
+/// The version as a variable, which some programs read. Its size is that of the text: programs have a copy of that size.
 #[repr(transparent)]
-pub struct Version([c_uchar; 8]);
+pub struct Version([c_uchar; iolite::SQLITE_VERSION.len() + 1]);
 
 #[unsafe(no_mangle)]
 pub static sqlite3_version: Version = Version(version());
@@ -64,10 +64,10 @@ pub(crate) fn temp_directory() -> Option<Vec<u8>> {
 #[unsafe(no_mangle)]
 pub static mut sqlite3_data_directory: *mut c_char = null_mut();
 
-const fn version() -> [c_uchar; 8] {
-    let (from, mut to) = (iolite::SQLITE_VERSION.as_bytes(), [0; 8]);
+const fn version() -> [c_uchar; iolite::SQLITE_VERSION.len() + 1] {
+    let (from, mut to) = (iolite::SQLITE_VERSION.as_bytes(), [0; iolite::SQLITE_VERSION.len() + 1]);
     let mut i = 0;
-    while i < from.len() && i < 7 {
+    while i < from.len() {
         to[i] = from[i];
         i += 1;
     }

@@ -102,6 +102,11 @@ impl Registry {
         self.named(name, |l| !l.is_empty())
     }
 
+    /// Whether a function of this name is for just this number of arguments, -1: any.
+    pub fn has_function_of(&self, name: &str, args: i16) -> bool {
+        self.named(name, |list| list.iter().any(|f| f.args == args))
+    }
+
     /// Asks the functions of a name.
     fn named<T>(&self, name: &str, ask: impl FnOnce(&[Rc<Function>]) -> T) -> T {
         let mut low = [0u8; 32];
@@ -181,22 +186,24 @@ impl Registry {
         self.builtin_modules = Some(modules);
     }
 
-    /// Adds or replaces a module.
-    pub fn add_module(&mut self, name: &str, m: Rc<dyn Module>) {
-        self.modules.insert(key(name), (name.into(), m));
+    /// Adds or replaces a module; answers the one that it replaces.
+    pub fn add_module(&mut self, name: &str, m: Rc<dyn Module>) -> Option<Rc<dyn Module>> {
+        self.modules.insert(key(name), (name.into(), m)).map(|(_, m)| m)
     }
 
-    /// Removes a module that was added.
-    pub fn remove_module(&mut self, name: &str) {
-        self.modules.remove(&*key(name));
+    /// Removes a module that was added, and answers it.
+    pub fn remove_module(&mut self, name: &str) -> Option<Rc<dyn Module>> {
+        self.modules.remove(&*key(name)).map(|(_, m)| m)
     }
 
-    /// Removes the modules that are not in the list, built-in ones too, but for those of the PRAGMAs.
-    pub fn retain_modules(&mut self, keep: &[String]) {
+    /// Removes the modules that are not in the list, built-in ones too, but for those of the PRAGMAs; answers those that
+    /// were added.
+    pub fn retain_modules(&mut self, keep: &[String]) -> Vec<Rc<dyn Module>> {
         let stays = |name: &str| keep.iter().any(|k| k.eq_ignore_ascii_case(name));
-        self.modules.retain(|name, _| stays(name));
+        let gone = self.modules.extract_if(|name, _| !stays(name)).map(|(_, (_, m))| m).collect();
         self.made_modules.get_mut().retain(|name, _| stays(name));
         self.kept_builtin = Some(keep.iter().map(|k| key(k)).collect());
+        gone
     }
 
     fn is_builtin_kept(&self, name: &str) -> bool {

@@ -272,6 +272,20 @@ const CLIENTS: &[Client] = &[
         run: "sh $TOURS/fossil.sh",
         tells: Tells::Lines,
     },
+    Client {
+        name: "SpatiaLite, a tour",
+        prepare: "dpkg -s spatialite-bin > spatialite.log",
+        version: "dpkg-query -f '${Version}' -W spatialite-bin",
+        run: "sh $TOURS/spatialite.sh",
+        tells: Tells::Lines,
+    },
+    Client {
+        name: "dqlite's VFS, a tour",
+        prepare: "dpkg -s libdqlite-dev > dqlite.log && cc -I$HEADER $TOURS/dqlite.c -o dqlite -L$WORK/stock -lsqlite3 -ldqlite",
+        version: "dpkg-query -f '${Version}' -W libdqlite-dev",
+        run: "./dqlite",
+        tells: Tells::Lines,
+    },
 ];
 
 /// What the shell is given.

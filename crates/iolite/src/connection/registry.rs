@@ -38,8 +38,7 @@ impl Connection {
 
     /// Whether there is a function of this name for just this number of arguments, -1: any.
     pub fn has_function(&self, name: &str, args: i16) -> bool {
-        let registry = self.0.registry.borrow().clone();
-        registry.functions().iter().any(|f| f.args == args && f.name.eq_ignore_ascii_case(name))
+        self.0.registry.borrow().has_function_of(name, args)
     }
 
     /// Whether there is a collating sequence of this name.
@@ -79,16 +78,14 @@ impl Connection {
         Rc::make_mut(&mut self.0.registry.borrow_mut()).set_builtin_modules(modules);
     }
 
-    fn change_modules(&self, f: impl FnOnce(&mut Registry)) {
-        let before = self.0.registry.borrow().clone();
-        let mut registry = (*before).clone();
-        f(&mut registry);
-        *self.0.registry.borrow_mut() = Rc::new(registry);
+    /// Makes a change, which answers the modules that are gone.
+    fn change_modules<T>(&self, f: impl FnOnce(&mut Registry) -> T) {
+        let gone = f(Rc::make_mut(&mut self.0.registry.borrow_mut()));
         // What is prepared keeps the modules that it was prepared with.
         self.0.plans.borrow_mut().clear();
         self.0.sweep_virtual();
-        // Modules that are gone run code of their own now: nothing is borrowed.
-        drop(before);
+        // They run code of their own now: nothing is borrowed.
+        drop(gone);
     }
 
     /// Disconnects all virtual tables, as if all that they do in a transaction were taken back. Those that are used after all

@@ -10,7 +10,8 @@
 //! salts, as long as the present life has not come that far. How far it has come can be seen: frames are written in
 //! ascending order, so if frame L is found unharmed after those behind it were read, they were unharmed as well. The file must
 //! go on behind them, with a frame of an older life: where it ends, it may have been cut. Where a connection of this process
-//! began the log anew, it has left word of the former frames' pages ([`Database::former_frames`]), and nothing is read.
+//! began the log anew, it has left word of the former frames' pages ([`Database::former_frames`]), and nothing is read. Nor
+//! is anything read from a VFS of the program's: it may know the log's frames, and keep only those of the present life.
 //!
 //! What always holds: the list may name pages that did not change (frames of a transaction that was taken back), but none
 //! that did is missing; where the lives do not follow each other, or something is in doubt, there is no list.
@@ -37,7 +38,8 @@ impl Wal {
             }
         }
         let same_pages = page_size == new.page_size() || new.last_frame == 0;
-        if !follows || !same_pages || new.last_frame >= old.last || self.private {
+        let may_read = !self.private && !self.log.page_by_page();
+        if !follows || !same_pages || new.last_frame >= old.last || !may_read {
             return Ok(None);
         }
         let size = page_size as u64 + FRAME_HEADER;
