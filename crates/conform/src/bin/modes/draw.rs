@@ -163,11 +163,11 @@ fn op(rng: &mut Rng) -> Op {
         20..33 => picked(rng, SETTINGS),
         33..38 => picked(rng, SCHEMA),
         38..42 => Op::Run { db, text: vacuum(rng) },
-        42..45 => Op::Run {
+        42..44 => Op::Run {
             db,
             text: format!("PRAGMA {{db}}.wal_checkpoint({})", rng.pick(&["PASSIVE", "FULL", "RESTART", "TRUNCATE"])),
         },
-        45..50 => Op::Begin(*rng.pick(&["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])),
+        44..50 => Op::Begin(*rng.pick(&["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])),
         50..54 => Op::Commit,
         54..56 => Op::Rollback,
         56..59 => Op::Savepoint,
@@ -184,6 +184,21 @@ fn op(rng: &mut Rng) -> Op {
     }
 }
 
+/// A step of a connection that is probably in a transaction.
+fn within(rng: &mut Rng) -> Op {
+    let db = rng.below(2);
+    match rng.below(20) {
+        0..7 => Op::Write { db, both: rng.chance(25), how: how(rng) },
+        7..10 => Op::Savepoint,
+        10..13 => Op::Back { level: rng.below(3), release: rng.chance(40) },
+        13..16 => Op::Read { db },
+        16 => Op::Hold { db },
+        17 => Op::Run { db, text: rng.pick(SCHEMA).to_string() },
+        18 => Op::Run { db, text: rng.pick(SETTINGS).to_string() },
+        _ => Op::Commit,
+    }
+}
+
 /// A history of so many steps, for so many agents with two connections each.
 pub fn history(rng: &mut Rng, steps: usize, agents: usize) -> Vec<(Actor, Op)> {
     let actor = |rng: &mut Rng| (rng.below(agents), rng.below(2));
@@ -193,13 +208,19 @@ pub fn history(rng: &mut Rng, steps: usize, agents: usize) -> Vec<(Actor, Op)> {
             list.push((who, Op::Open { main: rng.below(2), attach: rng.chance(40) }));
         }
     }
-    let mut who = (0, 0);
+    let (mut who, mut begun) = ((0, 0), vec![[false; 2]; agents]);
     while list.len() < steps {
         // Several steps of one connection make transactions.
         if rng.chance(45) {
             who = actor(rng);
         }
-        let drawn = op(rng);
+        let begun = &mut begun[who.0][who.1];
+        let drawn = if *begun && rng.chance(60) { within(rng) } else { op(rng) };
+        match drawn {
+            Op::Begin(_) => *begun = true,
+            Op::Commit | Op::Rollback | Op::Kill | Op::Close => *begun = false,
+            _ => {}
+        }
         let pauses = !matches!(drawn, Op::Kill | Op::Hold { .. } | Op::Backup { .. } | Op::Finish) && rng.chance(12);
         if !pauses {
             list.push((who, drawn));

@@ -1,7 +1,7 @@
 //! `modes [--seconds N] [--seed S] [--round R] [--steps K] [--engines E,E,E] [--show N]`: histories in which everything is changed
 //! in the midst.
 //!
-//! Three processes of both engines with two connections each work on two files. A round is a list of drawn steps, made one after
+//! Three processes of both engines with two connections each, some with a shared cache, work on two files. A round is a list of drawn steps, made one after
 //! the other: transactions over one file or both with savepoints, statements and backups that stay open, changes of
 //! journal mode, locking mode, caches, memory maps, page size, auto-vacuum and all other settings, VACUUM, checkpoints, changes
 //! of the schema, ATTACH and DETACH; processes are killed. A step may be held before its n-th call to the system (`testkit::traced`) while
@@ -30,7 +30,8 @@ const USAGE: &str = "usage: modes [--seconds N] [--seed S] [--round R] [--steps 
 /// A round, as drawn.
 struct Round {
     pragmas: [String; 2],
-    engines: Vec<&'static str>,
+    /// And whether the two connections of the process share a cache.
+    engines: Vec<(&'static str, bool)>,
     steps: Vec<(Actor, Op)>,
     kills: Vec<bool>,
     first: &'static str,
@@ -50,6 +51,7 @@ impl Round {
         let pragmas = [pragmas(), pragmas()];
         let drawn = vec!["iolite", "stock", *rng.pick(&["iolite", "iolite", "stock"])];
         let engines = engines.clone().unwrap_or(drawn);
+        let engines: Vec<_> = engines.into_iter().map(|e| (e, rng.chance(15))).collect();
         let steps = draw::history(&mut rng, steps, engines.len());
         let kills = engines.iter().map(|_| rng.chance(50)).collect();
         Round { pragmas, engines, steps, kills, first: *rng.pick(&["iolite", "stock"]) }
@@ -181,12 +183,12 @@ fn main() {
                 let how = kind(&failure);
                 let (fewer, found) = shrink(&round, &dir, &how);
                 let mut alone = round.with(fewer);
-                alone.engines = round.engines.iter().map(|_| "stock").collect();
+                alone.engines = round.engines.iter().map(|e| ("stock", e.1)).collect();
                 let too = fails(&alone, &dir, &how).is_some();
                 let (failure, story) = found.unwrap_or((format!("{failure} (not again)"), story));
                 if too { stocks += 1 } else { failed += 1 }
                 let whose = if too { "stock does so, too" } else { "FAILED" };
-                println!("{whose}: seed {seed} round {number}: {failure}\n{:?}", round.pragmas);
+                println!("{whose}: seed {seed} round {number}: {failure}\n{:?} {:?}", round.pragmas, round.engines);
                 story.iter().for_each(|l| println!("  {l:.600}"));
             }
         }

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// How long an order may take.
 const LONGEST: Duration = Duration::from_secs(20);
 /// Others are never waited for in vain for longer.
-const BUSY_TIMEOUT: u32 = 10;
+const BUSY_TIMEOUT: u32 = 3;
 const FILES: [&str; 2] = ["a.db", "b.db"];
 const NAMES: [&str; 2] = ["main", "other"];
 
@@ -99,6 +99,8 @@ enum Kept {
 
 struct Agent {
     engine: &'static str,
+    /// Its two connections share their caches: what one reads, the other one does.
+    shares: bool,
     child: Child,
     orders: std::process::ChildStdin,
     answers: Receiver<String>,
@@ -152,7 +154,7 @@ pub struct Play {
 type Done = Result<(), String>;
 
 impl Agent {
-    fn start(engine: &'static str) -> Result<Agent, String> {
+    fn start(engine: &'static str, shares: bool) -> Result<Agent, String> {
         let told = |e: std::io::Error| e.to_string();
         let mut child = Command::new(std::env::current_exe().map_err(told)?)
             .args(["agent", engine])
@@ -170,7 +172,7 @@ impl Agent {
             }
         });
         let conns = Default::default();
-        Ok(Agent { engine, child, orders, answers, conns, frames: Vec::new() })
+        Ok(Agent { engine, shares, child, orders, answers, conns, frames: Vec::new() })
     }
 
     fn answer(&mut self) -> Result<Reply, String> {
@@ -255,7 +257,7 @@ fn prepare(path: &Path, pragmas: &str) -> Done {
 
 impl Play {
     /// A folder with two databases, and the processes.
-    pub fn new(dir: &Path, pragmas: &[String; 2], engines: &[&'static str]) -> Result<Play, String> {
+    pub fn new(dir: &Path, pragmas: &[String; 2], engines: &[(&'static str, bool)]) -> Result<Play, String> {
         let _ = std::fs::remove_dir_all(dir);
         std::fs::create_dir_all(dir).map_err(|e| e.to_string())?;
         for (file, pragmas) in FILES.iter().zip(pragmas) {
@@ -264,7 +266,7 @@ impl Play {
         let book = || Book { sure: [1].into(), ..Book::default() };
         Ok(Play {
             dir: dir.into(),
-            agents: engines.iter().map(|e| Agent::start(e)).collect::<Result<_, _>>()?,
+            agents: engines.iter().map(|(e, shares)| Agent::start(e, *shares)).collect::<Result<_, _>>()?,
             books: [book(), book()],
             number: 1,
             files: 0,
@@ -338,8 +340,8 @@ impl Play {
         let a = &mut self.agents[agent];
         let _ = a.child.kill();
         let _ = a.child.wait();
-        let engine = a.engine;
-        self.agents[agent] = Agent::start(engine)?;
+        let (engine, shares) = (a.engine, a.shares);
+        self.agents[agent] = Agent::start(engine, shares)?;
         self.count(format!("{engine} kills"));
         Ok(())
     }
@@ -409,7 +411,11 @@ impl Play {
 
     /// The order of a step, and what is asked by it. `None`: it makes no sense now.
     fn order(&mut self, who: Actor, op: &Op) -> Option<(String, Asked)> {
-        let path = |file: usize| self.dir.join(FILES[file]).to_string_lossy().into_owned();
+        let shares = self.agents[who.0].shares;
+        let path = |file: usize| match self.dir.join(FILES[file]).display() {
+            path if shares => format!("file:{path}?cache=shared"),
+            path => path.to_string(),
+        };
         let (paths, frames) = ([path(0), path(1)], self.agents[who.0].frames.len());
         let (dir, fresh) = (self.dir.clone(), self.files + 1);
         let in_backup = self.has_backup(who.0);
@@ -431,7 +437,8 @@ impl Play {
             }
             Op::Detach if c.attached => (sql("DETACH other".into()), Asked::Attach(false)),
             Op::Run { db, text } => {
-                if bare && !text.starts_with("PRAGMA") {
+                // Whoever asks to see what is not committed does.
+                if bare && !text.starts_with("PRAGMA") || shares && text.contains("read_uncommitted") {
                     return None;
                 }
                 (sql(text.replace("{db}", name(*db)?)), Asked::Any)
@@ -521,25 +528,28 @@ impl Play {
         }
         self.count(format!("{engine} {} {}", name_of(&asked), if done { "done" } else { "refused" }));
         let (was, now) = (self.conn(who).txn, !reply.auto);
-        let floor = self.since.clone();
+        // Who shares a cache may begin in the other one's snapshot.
+        let shares = self.agents[who.0].shares;
+        let floor = if shares { Default::default() } else { self.since.clone() };
         if let Asked::Write { n, files, alone } = &asked {
             return self.written(who, *n, files, *alone, reply);
         }
         if was && !now {
             self.over(who, done && matches!(asked, Asked::Commit));
         }
+        let twin = shares.then(|| self.agents[who.0].conns[1 - who.1].mode);
         let c = &mut self.agents[who.0].conns[who.1];
         c.txn = now;
         match asked {
             Asked::Open { main, attach } if done => {
-                *c = Conn { open: true, main, ..Conn::default() };
+                *c = Conn { open: true, main, mode: twin.unwrap_or_default(), ..Conn::default() };
                 self.ask(who, &format!("sql\tPRAGMA busy_timeout = {BUSY_TIMEOUT}"))?;
                 return if attach { self.step(who, &Op::Attach) } else { Ok(End::Passed) };
             }
             Asked::Close => *c = Conn::default(),
             Asked::Attach(on) if done => {
                 c.attached = on;
-                c.mode[1 - c.main] = "";
+                c.mode[1 - c.main] = twin.map_or("", |m| m[1 - c.main]);
                 c.snapshot[1 - c.main] = None;
             }
             Asked::Mode(file) if done => {
@@ -548,6 +558,10 @@ impl Play {
                     "memory" => "memory",
                     _ => "",
                 };
+                if shares {
+                    let mode = c.mode[file];
+                    self.agents[who.0].conns[1 - who.1].mode[file] = mode;
+                }
             }
             Asked::Begin if done && c.held == 0 => (c.floor, c.snapshot) = (floor, [None, None]),
             Asked::Savepoint if done => c.savepoints.push(c.pending.len()),
@@ -585,7 +599,7 @@ impl Play {
             }
             Asked::Backup { file, path } if done => {
                 // A snapshot that it has may be an older one.
-                let bound = c.txn || c.held > 0;
+                let bound = c.txn || c.held > 0 || shares;
                 let floor = if bound { Set::new() } else { self.since[file].clone() };
                 c.held += 1;
                 // What a backup reads of its connection's snapshots is its own affair.
@@ -606,7 +620,11 @@ impl Play {
                 }
             }
             Asked::Copy { file, path } if done => {
-                let floor = if c.held > 0 { c.floor[file].clone() } else { self.since[file].clone() };
+                let floor = match c.held > 0 {
+                    _ if shares => Set::new(),
+                    true => c.floor[file].clone(),
+                    false => self.since[file].clone(),
+                };
                 self.copied(&path, file, &floor)?;
             }
             _ => {}
@@ -655,7 +673,7 @@ impl Play {
 
     fn written(&mut self, who: Actor, n: i64, files: &[usize], alone: bool, reply: Reply) -> Result<End, String> {
         let (done, txn) = (reply.code == 0, !reply.auto);
-        let floor = self.since.clone();
+        let floor = if self.agents[who.0].shares { Default::default() } else { self.since.clone() };
         let pending = files.iter().map(|f| (*f, n));
         let c = &mut self.agents[who.0].conns[who.1];
         c.dirty = true;
@@ -697,7 +715,9 @@ impl Play {
 
     /// What a connection saw is what it must see.
     fn seen(&mut self, who: Actor, file: usize, all: Set) -> Done {
-        let engine = self.agents[who.0].engine;
+        let (engine, shares) = (self.agents[who.0].engine, self.agents[who.0].shares);
+        let twin = &self.agents[who.0].conns[1 - who.1];
+        let follows = shares && (twin.txn || twin.held > 0);
         let c = &mut self.agents[who.0].conns[who.1];
         let own = c.own(file);
         if !own.is_subset(&all) {
@@ -716,7 +736,11 @@ impl Play {
         if c.txn {
             c.snapshot[file] = Some(seen.clone());
         }
-        let floor = if bound { c.floor[file].clone() } else { self.since[file].clone() };
+        let floor = match bound {
+            _ if follows => Set::new(),
+            true => c.floor[file].clone(),
+            false => self.since[file].clone(),
+        };
         self.within(file, &seen, &floor, engine)
     }
 
@@ -773,7 +797,7 @@ impl Play {
         });
         let engines = if first == "stock" { ["stock", "iolite"] } else { ["iolite", "stock"] };
         for engine in engines {
-            self.agents[0] = Agent::start(engine)?;
+            self.agents[0] = Agent::start(engine, false)?;
             for main in 0..2 {
                 self.step((0, 0), &Op::Open { main, attach: false })?;
                 for op in [Op::Read { db: 0 }, Op::Check { db: 0 }, Op::Read { db: 0 }] {
