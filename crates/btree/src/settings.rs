@@ -36,7 +36,9 @@ impl Btree {
     /// Sets page size and reserved bytes; `false`: the database has content already.
     pub fn set_page_size(&self, size: u32, reserved: Option<u8>) -> Result<bool> {
         let done = self.pager()?.set_page_size(size, reserved);
-        self.0.refresh()?;
+        if done {
+            self.0.refresh()?;
+        }
         Ok(done)
     }
 

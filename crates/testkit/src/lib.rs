@@ -5,6 +5,7 @@
 
 mod golden;
 mod planning;
+pub mod traced;
 
 pub use golden::golden;
 pub use planning::Planning;
