@@ -9,35 +9,67 @@ pub type Actor = (usize, usize);
 #[derive(Clone, Debug)]
 pub enum Op {
     /// Opens one of the files, with the other one attached or without.
-    Open { main: usize, attach: bool },
+    Open {
+        main: usize,
+        attach: bool,
+    },
     Close,
     Attach,
     Detach,
     /// A statement that changes nothing that is counted, with `{db}` for the database.
-    Run { db: usize, text: String },
+    Run {
+        db: usize,
+        text: String,
+    },
     /// The same for `PRAGMA journal_mode`.
-    Mode { db: usize, mode: &'static str },
+    Mode {
+        db: usize,
+        mode: &'static str,
+    },
     Begin(&'static str),
     Commit,
     Rollback,
     Savepoint,
     /// Back to a savepoint, counted from the innermost; and whether it is released then.
-    Back { level: usize, release: bool },
+    Back {
+        level: usize,
+        release: bool,
+    },
     /// A counted change of one database or both.
-    Write { db: usize, both: bool, how: How },
-    Read { db: usize },
-    Check { db: usize },
+    Write {
+        db: usize,
+        both: bool,
+        how: How,
+    },
+    Read {
+        db: usize,
+    },
+    Check {
+        db: usize,
+    },
     /// A query that is left open, and its end.
-    Hold { db: usize },
-    Backup { db: usize },
+    Hold {
+        db: usize,
+    },
+    Backup {
+        db: usize,
+    },
     More(i32),
     Finish,
     /// VACUUM INTO, or an image in memory.
-    Copy { db: usize, image: bool },
+    Copy {
+        db: usize,
+        image: bool,
+    },
     /// Kills the process, which starts anew without connections.
     Kill,
     /// The step of another kind is held before its n-th call, and others are made meanwhile; then it goes on or is killed.
-    Pause { op: Box<Op>, before: usize, during: Vec<(Actor, Op)>, kill: bool },
+    Pause {
+        op: Box<Op>,
+        before: usize,
+        during: Vec<(Actor, Op)>,
+        kill: bool,
+    },
 }
 
 /// A change of rows that keeps the sums.
@@ -124,9 +156,8 @@ const SCHEMA: &[&str] = &[
     "DROP TRIGGER IF EXISTS {db}.g",
 ];
 
-const MODES: &[&str] = &[
-    "wal", "wal", "wal", "delete", "delete", "truncate", "truncate", "persist", "persist", "memory", "off",
-];
+const MODES: &[&str] =
+    &["wal", "wal", "wal", "delete", "delete", "truncate", "truncate", "persist", "persist", "memory", "off"];
 
 fn how(rng: &mut Rng) -> How {
     let from = rng.below(1000) as i64;
@@ -165,7 +196,10 @@ fn op(rng: &mut Rng) -> Op {
         38..42 => Op::Run { db, text: vacuum(rng) },
         42..44 => Op::Run {
             db,
-            text: format!("PRAGMA {{db}}.wal_checkpoint({})", rng.pick(&["PASSIVE", "FULL", "RESTART", "TRUNCATE"])),
+            text: format!(
+                "PRAGMA {{db}}.wal_checkpoint({})",
+                rng.pick(&["PASSIVE", "FULL", "RESTART", "TRUNCATE"])
+            ),
         },
         44..50 => Op::Begin(*rng.pick(&["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])),
         50..54 => Op::Commit,
@@ -221,7 +255,8 @@ pub fn history(rng: &mut Rng, steps: usize, agents: usize) -> Vec<(Actor, Op)> {
             Op::Commit | Op::Rollback | Op::Kill | Op::Close => *begun = false,
             _ => {}
         }
-        let pauses = !matches!(drawn, Op::Kill | Op::Hold { .. } | Op::Backup { .. } | Op::Finish) && rng.chance(12);
+        let pauses =
+            !matches!(drawn, Op::Kill | Op::Hold { .. } | Op::Backup { .. } | Op::Finish) && rng.chance(12);
         if !pauses {
             list.push((who, drawn));
             continue;

@@ -25,7 +25,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: modes [--seconds N] [--seed S] [--round R] [--steps K] [--engines E,E,E] [--show N]";
+const USAGE: &str =
+    "usage: modes [--seconds N] [--seed S] [--round R] [--steps K] [--engines E,E,E] [--show N]";
 
 /// A round, as drawn.
 struct Round {
@@ -186,9 +187,16 @@ fn main() {
                 alone.engines = round.engines.iter().map(|e| ("stock", e.1)).collect();
                 let too = fails(&alone, &dir, &how).is_some();
                 let (failure, story) = found.unwrap_or((format!("{failure} (not again)"), story));
-                if too { stocks += 1 } else { failed += 1 }
+                if too {
+                    stocks += 1
+                } else {
+                    failed += 1
+                }
                 let whose = if too { "stock does so, too" } else { "FAILED" };
-                println!("{whose}: seed {seed} round {number}: {failure}\n{:?} {:?}", round.pragmas, round.engines);
+                println!(
+                    "{whose}: seed {seed} round {number}: {failure}\n{:?} {:?}",
+                    round.pragmas, round.engines
+                );
                 story.iter().for_each(|l| println!("  {l:.600}"));
             }
         }
@@ -198,7 +206,9 @@ fn main() {
     }
     let _ = std::fs::remove_dir_all(&dir);
     counts.iter().for_each(|(what, n)| println!("{n:>8} {what}"));
-    println!("{passed} passed, {void} without a verdict, {stocks} that fail with stock alone, {failed} failed");
+    println!(
+        "{passed} passed, {void} without a verdict, {stocks} that fail with stock alone, {failed} failed"
+    );
     if failed > 0 {
         std::process::exit(1);
     }

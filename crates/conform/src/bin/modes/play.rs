@@ -94,7 +94,11 @@ struct Frame {
 enum Kept {
     /// So many rows are expected.
     Rows(Option<i64>),
-    Backup { file: usize, path: PathBuf, floor: Set },
+    Backup {
+        file: usize,
+        path: PathBuf,
+        floor: Set,
+    },
 }
 
 struct Agent {
@@ -296,7 +300,12 @@ impl Play {
     fn answer(&mut self, who: Actor) -> Result<Reply, String> {
         let r = self.agents[who.0].answer()?;
         let text: String = r.text.chars().take(300).collect();
-        self.story.push(format!("    -> {} {} {} {text}", r.code, if r.auto { "" } else { "in txn" }, r.head));
+        self.story.push(format!(
+            "    -> {} {} {} {text}",
+            r.code,
+            if r.auto { "" } else { "in txn" },
+            r.head
+        ));
         Ok(r)
     }
 
@@ -346,7 +355,14 @@ impl Play {
         Ok(())
     }
 
-    fn pause(&mut self, who: Actor, op: &Op, before: usize, during: &[(Actor, Op)], kill: bool) -> Result<End, String> {
+    fn pause(
+        &mut self,
+        who: Actor,
+        op: &Op,
+        before: usize,
+        during: &[(Actor, Op)],
+        kill: bool,
+    ) -> Result<End, String> {
         let Some((order, asked)) = self.order(who, op) else { return Ok(End::Passed) };
         if self.paused.is_some() {
             let reply = self.ask(who, &order)?;
@@ -448,8 +464,12 @@ impl Play {
             }
             Op::Begin(text) if !c.txn && !bare => (sql(text.to_string()), Asked::Begin),
             Op::Commit if c.txn => (sql("COMMIT".into()), Asked::Commit),
-            Op::Rollback if c.txn && !(bare && !c.pending.is_empty()) => (sql("ROLLBACK".into()), Asked::Rollback),
-            Op::Savepoint if c.txn && !bare => (sql(format!("SAVEPOINT s{}", c.savepoints.len())), Asked::Savepoint),
+            Op::Rollback if c.txn && !(bare && !c.pending.is_empty()) => {
+                (sql("ROLLBACK".into()), Asked::Rollback)
+            }
+            Op::Savepoint if c.txn && !bare => {
+                (sql(format!("SAVEPOINT s{}", c.savepoints.len())), Asked::Savepoint)
+            }
             Op::Back { level, release } if c.txn && !bare => {
                 let at = c.savepoints.len().checked_sub(1 + level)?;
                 let then = if *release { format!("; RELEASE s{at}") } else { String::new() };
@@ -575,7 +595,8 @@ impl Play {
                 }
             }
             Asked::Read { file } if done => {
-                let seen = agreed(&reply.text).map_err(|e| format!("{e} ({engine} reads {})", FILES[file]))?;
+                let seen =
+                    agreed(&reply.text).map_err(|e| format!("{e} ({engine} reads {})", FILES[file]))?;
                 self.seen(who, file, seen)?;
             }
             Asked::Check if done && reply.text != "ok" => {
@@ -604,7 +625,9 @@ impl Play {
                 c.held += 1;
                 // What a backup reads of its connection's snapshots is its own affair.
                 (c.floor, c.snapshot) = (Default::default(), [None, None]);
-                self.agents[who.0].frames.push(Frame { slot: who.1, what: Kept::Backup { file, path, floor } });
+                self.agents[who.0]
+                    .frames
+                    .push(Frame { slot: who.1, what: Kept::Backup { file, path, floor } });
             }
             Asked::Finish => {
                 c.held -= 1;
@@ -671,7 +694,14 @@ impl Play {
         Ok(End::Passed)
     }
 
-    fn written(&mut self, who: Actor, n: i64, files: &[usize], alone: bool, reply: Reply) -> Result<End, String> {
+    fn written(
+        &mut self,
+        who: Actor,
+        n: i64,
+        files: &[usize],
+        alone: bool,
+        reply: Reply,
+    ) -> Result<End, String> {
         let (done, txn) = (reply.code == 0, !reply.auto);
         let floor = if self.agents[who.0].shares { Default::default() } else { self.since.clone() };
         let pending = files.iter().map(|f| (*f, n));
@@ -729,7 +759,10 @@ impl Play {
             if *before != seen {
                 let (lost, new): (Vec<_>, Vec<_>) =
                     (before.difference(&seen).collect(), seen.difference(before).collect());
-                return Err(format!("changed: {engine}: a snapshot of {}: less {lost:?}, more {new:?}", FILES[file]));
+                return Err(format!(
+                    "changed: {engine}: a snapshot of {}: less {lost:?}, more {new:?}",
+                    FILES[file]
+                ));
             }
             return Ok(());
         }
@@ -777,7 +810,8 @@ impl Play {
 
     fn last_look(&mut self, kills: &[bool], first: &str) -> Done {
         for (i, kill) in kills.iter().enumerate() {
-            let risky = self.agents[i].conns.iter().any(|c| c.without_journal() && c.txn && !c.pending.is_empty());
+            let risky =
+                self.agents[i].conns.iter().any(|c| c.without_journal() && c.txn && !c.pending.is_empty());
             if *kill && self.may_be_killed(i, None) {
                 self.kill(i)?;
             } else if risky {
