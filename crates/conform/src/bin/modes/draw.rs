@@ -156,6 +156,8 @@ const SCHEMA: &[&str] = &[
     "DROP TRIGGER IF EXISTS {db}.g",
 ];
 
+const BEGINS: &[&str] = &["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"];
+
 const MODES: &[&str] =
     &["wal", "wal", "wal", "delete", "delete", "truncate", "truncate", "persist", "persist", "memory", "off"];
 
@@ -201,7 +203,7 @@ fn op(rng: &mut Rng) -> Op {
                 rng.pick(&["PASSIVE", "FULL", "RESTART", "TRUNCATE"])
             ),
         },
-        44..50 => Op::Begin(*rng.pick(&["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])),
+        44..50 => Op::Begin(rng.pick::<&str>(BEGINS)),
         50..54 => Op::Commit,
         54..56 => Op::Rollback,
         56..59 => Op::Savepoint,

@@ -28,6 +28,9 @@ use std::time::{Duration, Instant};
 const USAGE: &str =
     "usage: modes [--seconds N] [--seed S] [--round R] [--steps K] [--engines E,E,E] [--show N]";
 
+/// What was wrong, and what had been done until then.
+type Failure = (String, Vec<String>);
+
 /// A round, as drawn.
 struct Round {
     pragmas: [String; 2],
@@ -55,11 +58,11 @@ impl Round {
         let engines: Vec<_> = engines.into_iter().map(|e| (e, rng.chance(15))).collect();
         let steps = draw::history(&mut rng, steps, engines.len());
         let kills = engines.iter().map(|_| rng.chance(50)).collect();
-        Round { pragmas, engines, steps, kills, first: *rng.pick(&["iolite", "stock"]) }
+        Round { pragmas, engines, steps, kills, first: rng.pick::<&str>(&["iolite", "stock"]) }
     }
 
     /// Plays it; the failure and the story of a round that failed.
-    fn play(&self, dir: &Path) -> (Result<End, (String, Vec<String>)>, BTreeMap<String, u64>) {
+    fn play(&self, dir: &Path) -> (Result<End, Failure>, BTreeMap<String, u64>) {
         let mut play = match Play::new(dir, &self.pragmas, &self.engines) {
             Ok(play) => play,
             Err(e) => return (Err((e, Vec::new())), BTreeMap::new()),
@@ -102,7 +105,7 @@ fn fails(round: &Round, dir: &Path, how: &str) -> Option<(String, Vec<String>)> 
 }
 
 /// Leaves steps out, many at a time at first, as long as it fails in the same way.
-fn shrink(round: &Round, dir: &Path, how: &str) -> (Vec<(Actor, Op)>, Option<(String, Vec<String>)>) {
+fn shrink(round: &Round, dir: &Path, how: &str) -> (Vec<(Actor, Op)>, Option<Failure>) {
     let (mut steps, mut last) = (round.steps.clone(), None);
     let mut size = steps.len().div_ceil(2);
     let end = Instant::now() + Duration::from_secs(60);

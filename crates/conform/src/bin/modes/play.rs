@@ -464,7 +464,7 @@ impl Play {
             }
             Op::Begin(text) if !c.txn && !bare => (sql(text.to_string()), Asked::Begin),
             Op::Commit if c.txn => (sql("COMMIT".into()), Asked::Commit),
-            Op::Rollback if c.txn && !(bare && !c.pending.is_empty()) => {
+            Op::Rollback if c.txn && (!bare || c.pending.is_empty()) => {
                 (sql("ROLLBACK".into()), Asked::Rollback)
             }
             Op::Savepoint if c.txn && !bare => {
