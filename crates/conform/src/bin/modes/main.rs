@@ -25,7 +25,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: modes [--seconds N] [--seed S] [--round R] [--steps K] [--engines E,E,E] [--show N]";
+const USAGE: &str =
+    "usage: modes [--seconds N] [--seed S] [--round R] [--steps K] [--engines E,E,E] [--show N]";
+
+/// What must not be, and the story that led there.
+type Failure = (String, Vec<String>);
 
 /// A round, as drawn.
 struct Round {
@@ -54,11 +58,11 @@ impl Round {
         let engines: Vec<_> = engines.into_iter().map(|e| (e, rng.chance(15))).collect();
         let steps = draw::history(&mut rng, steps, engines.len());
         let kills = engines.iter().map(|_| rng.chance(50)).collect();
-        Round { pragmas, engines, steps, kills, first: *rng.pick(&["iolite", "stock"]) }
+        Round { pragmas, engines, steps, kills, first: rng.pick::<&str>(&["iolite", "stock"]) }
     }
 
     /// Plays it; the failure and the story of a round that failed.
-    fn play(&self, dir: &Path) -> (Result<End, (String, Vec<String>)>, BTreeMap<String, u64>) {
+    fn play(&self, dir: &Path) -> (Result<End, Failure>, BTreeMap<String, u64>) {
         let mut play = match Play::new(dir, &self.pragmas, &self.engines) {
             Ok(play) => play,
             Err(e) => return (Err((e, Vec::new())), BTreeMap::new()),
@@ -96,12 +100,12 @@ fn kind(failure: &str) -> String {
 }
 
 /// Whether a round fails in this way, in one of some attempts.
-fn fails(round: &Round, dir: &Path, how: &str) -> Option<(String, Vec<String>)> {
+fn fails(round: &Round, dir: &Path, how: &str) -> Option<Failure> {
     (0..2).find_map(|_| round.play(dir).0.err().filter(|f| kind(&f.0) == how))
 }
 
 /// Leaves steps out, many at a time at first, as long as it fails in the same way.
-fn shrink(round: &Round, dir: &Path, how: &str) -> (Vec<(Actor, Op)>, Option<(String, Vec<String>)>) {
+fn shrink(round: &Round, dir: &Path, how: &str) -> (Vec<(Actor, Op)>, Option<Failure>) {
     let (mut steps, mut last) = (round.steps.clone(), None);
     let mut size = steps.len().div_ceil(2);
     let end = Instant::now() + Duration::from_secs(60);
@@ -186,9 +190,16 @@ fn main() {
                 alone.engines = round.engines.iter().map(|e| ("stock", e.1)).collect();
                 let too = fails(&alone, &dir, &how).is_some();
                 let (failure, story) = found.unwrap_or((format!("{failure} (not again)"), story));
-                if too { stocks += 1 } else { failed += 1 }
+                if too {
+                    stocks += 1
+                } else {
+                    failed += 1
+                }
                 let whose = if too { "stock does so, too" } else { "FAILED" };
-                println!("{whose}: seed {seed} round {number}: {failure}\n{:?} {:?}", round.pragmas, round.engines);
+                println!(
+                    "{whose}: seed {seed} round {number}: {failure}\n{:?} {:?}",
+                    round.pragmas, round.engines
+                );
                 story.iter().for_each(|l| println!("  {l:.600}"));
             }
         }
@@ -198,7 +209,9 @@ fn main() {
     }
     let _ = std::fs::remove_dir_all(&dir);
     counts.iter().for_each(|(what, n)| println!("{n:>8} {what}"));
-    println!("{passed} passed, {void} without a verdict, {stocks} that fail with stock alone, {failed} failed");
+    println!(
+        "{passed} passed, {void} without a verdict, {stocks} that fail with stock alone, {failed} failed"
+    );
     if failed > 0 {
         std::process::exit(1);
     }
