@@ -32,6 +32,12 @@ impl Inner {
         self.load_schemas()
     }
 
+    /// Makes sure that what is known of one schema is what its file says, which is being read.
+    pub fn know(&self, db: usize) -> Result<()> {
+        self.look_again();
+        if self.catalog.borrow().schemas[db].loaded { Ok(()) } else { self.load_schema(db) }
+    }
+
     /// Forgets schemas that are not what the files say, because another connection has changed them: what is known lacks a name. Answers
     /// whether there was one. Where a file cannot be read now, what is known is all there is to say.
     pub fn look_again(&self) -> bool {

@@ -83,6 +83,8 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         if from.page_count() == 0 {
             return Ok(());
         }
+        // Root pages that were known may be those of other tables by now.
+        inner.know(db)?;
         let reserved = inner.reserved_by_vacuum(db, from);
         let options = OpenOptions { page_size, reserved, ..OpenOptions::default() };
         let temp = Btree::open(inner.vfs.clone(), "", &options)?;
@@ -131,6 +133,7 @@ fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<(
     })?;
     let reading = from.read_guard()?;
     inner.lock_tables_to_read(db)?;
+    inner.know(db)?;
     let autoincrement = |table: &str| has_autoincrement(inner, db, table);
     let done = (|| {
         if to.reading(|to| Ok(to.page_count()))? > 0 {
