@@ -124,16 +124,8 @@ pub(crate) fn overloaded(
     call: Option<Call>,
     user: *mut c_void,
 ) -> Rc<Function> {
-    let code = Callbacks {
-        db,
-        head: Head::new(user),
-        call,
-        step: None,
-        finish: None,
-        value: None,
-        inverse: None,
-        destroy: Cell::default(),
-    };
+    let mut code = Callbacks::new(db, user, None);
+    code.call = call;
     let imp = Implementation::User(Rc::new(CScalar(Rc::new(code))));
     Rc::new(Function { name: name.into(), args: args as i16, flags: FunctionFlags::default(), imp })
 }
@@ -172,6 +164,20 @@ impl Drop for Callbacks {
 }
 
 impl Callbacks {
+    /// A function that does nothing yet.
+    fn new(db: *mut Db, user: *mut c_void, destroy: Option<Destructor>) -> Callbacks {
+        Callbacks {
+            db,
+            head: Head::new(user),
+            call: None,
+            step: None,
+            finish: None,
+            value: None,
+            inverse: None,
+            destroy: Cell::new(destroy),
+        }
+    }
+
     /// Releases the program's data, once: nobody calls the function any more.
     fn release(&self) {
         // SAFETY: the pointer and its destructor were given together, and this is the only place that runs it.
@@ -425,16 +431,8 @@ pub unsafe extern "C" fn sqlite3_create_function_v2(
     finish: Option<Final>,
     destroy: Option<Destructor>,
 ) -> c_int {
-    let code = Callbacks {
-        db,
-        head: Head::new(user),
-        call,
-        step,
-        finish,
-        value: None,
-        inverse: None,
-        destroy: Cell::new(destroy),
-    };
+    let mut code = Callbacks::new(db, user, destroy);
+    (code.call, code.step, code.finish) = (call, step, finish);
     create(Given { db, name: text(name), args, flags, code })
 }
 
@@ -450,16 +448,8 @@ pub unsafe extern "C" fn sqlite3_create_function16(
     finish: Option<Final>,
 ) -> c_int {
     let name = String::from_utf8_lossy(&crate::text::from_utf16(name, -1)).into_owned();
-    let code = Callbacks {
-        db,
-        head: Head::new(user),
-        call,
-        step,
-        finish,
-        value: None,
-        inverse: None,
-        destroy: Cell::default(),
-    };
+    let mut code = Callbacks::new(db, user, None);
+    (code.call, code.step, code.finish) = (call, step, finish);
     create(Given { db, name, args, flags, code })
 }
 
@@ -476,16 +466,8 @@ pub unsafe extern "C" fn sqlite3_create_window_function(
     inverse: Option<Call>,
     destroy: Option<Destructor>,
 ) -> c_int {
-    let code = Callbacks {
-        db,
-        head: Head::new(user),
-        call: None,
-        step,
-        finish,
-        value,
-        inverse,
-        destroy: Cell::new(destroy),
-    };
+    let mut code = Callbacks::new(db, user, destroy);
+    (code.step, code.finish, code.value, code.inverse) = (step, finish, value, inverse);
     create(Given { db, name: text(name), args, flags, code })
 }
 

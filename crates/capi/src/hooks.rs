@@ -84,6 +84,9 @@ pub(crate) fn is_nested(d: &Db) -> bool {
 }
 
 pub(crate) fn trace_start(d: &Db, s: *mut Stmt, sql: &CStr) {
+    if d.hooks.trace_v2.get().is_none() && d.hooks.trace.get().is_none() {
+        return;
+    }
     let outer = d.hooks.nested.replace(d.hooks.running.get().is_some());
     let comment = is_nested(d).then(|| CString::new([b"-- ", sql.to_bytes()].concat()).unwrap_or_default());
     let text = comment.as_deref().unwrap_or(sql).as_ptr() as *mut c_void;

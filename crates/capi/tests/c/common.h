@@ -36,6 +36,20 @@ static inline int run(sqlite3 *db, const char *sql) {
   return rc;
 }
 
+/* What most modules of these programs do alike: memory of their tables and cursors that calloc has given is freed. */
+static inline int vtab_disconnect(sqlite3_vtab *v) {
+  free(v);
+  return SQLITE_OK;
+}
+static inline int vtab_close(sqlite3_vtab_cursor *c) {
+  free(c);
+  return SQLITE_OK;
+}
+static inline int vtab_open(size_t size, sqlite3_vtab_cursor **out) {
+  *out = calloc(1, size);
+  return *out ? SQLITE_OK : SQLITE_NOMEM;
+}
+
 /* A scratch file's name: the program's first argument names the folder. */
 static inline char *scratch(char **argv, const char *name) {
   static char path[4096];

@@ -26,10 +26,6 @@ static int connect_to(sqlite3 *db, void *p, int argc, const char *const *argv, s
   *out = &t->base;
   return SQLITE_OK;
 }
-static int disconnect(sqlite3_vtab *v) {
-  free(v);
-  return SQLITE_OK;
-}
 
 static void value(sqlite3_value *v) {
   const char *t = (const char *)sqlite3_value_text(v);
@@ -72,12 +68,7 @@ static int best(sqlite3_vtab *v, sqlite3_index_info *q) {
 
 static int opened(sqlite3_vtab *v, sqlite3_vtab_cursor **out) {
   (void)v;
-  *out = calloc(1, sizeof(Cursor));
-  return SQLITE_OK;
-}
-static int closed(sqlite3_vtab_cursor *c) {
-  free(c);
-  return SQLITE_OK;
+  return vtab_open(sizeof(Cursor), out);
 }
 static int filter(sqlite3_vtab_cursor *v, int num, const char *str, int argc, sqlite3_value **argv) {
   Cursor *c = (Cursor *)v;
@@ -142,7 +133,7 @@ static void take_it(sqlite3_context *x, int argc, sqlite3_value **argv) {
   sqlite3_result_text(x, text, -1, sqlite3_free);
 }
 
-static sqlite3_module module = {2, connect_to, connect_to, best, disconnect, disconnect, opened, closed, filter, next, eof, column, rowid, 0, 0, 0, 0, 0, find, 0, 0, 0, 0};
+static sqlite3_module module = {2, connect_to, connect_to, best, vtab_disconnect, vtab_disconnect, opened, vtab_close, filter, next, eof, column, rowid, 0, 0, 0, 0, 0, find, 0, 0, 0, 0};
 static sqlite3_module function;
 
 static void say(sqlite3 *db, const char *sql) {

@@ -23,10 +23,6 @@ static int connect_to(sqlite3 *db, void *p, int argc, const char *const *argv, s
   *out = calloc(1, sizeof **out);
   return SQLITE_OK;
 }
-static int disconnect(sqlite3_vtab *v) {
-  free(v);
-  return SQLITE_OK;
-}
 static int best(sqlite3_vtab *v, sqlite3_index_info *q) {
   (void)v;
   int n = 0;
@@ -54,12 +50,7 @@ static int best(sqlite3_vtab *v, sqlite3_index_info *q) {
 }
 static int opened(sqlite3_vtab *v, sqlite3_vtab_cursor **out) {
   (void)v;
-  *out = calloc(1, sizeof(Cursor));
-  return SQLITE_OK;
-}
-static int closed(sqlite3_vtab_cursor *c) {
-  free(c);
-  return SQLITE_OK;
+  return vtab_open(sizeof(Cursor), out);
 }
 static int filter(sqlite3_vtab_cursor *base, int number, const char *text, int argc, sqlite3_value **argv) {
   Cursor *c = (Cursor *)base;
@@ -89,8 +80,8 @@ static int rowid(sqlite3_vtab_cursor *c, sqlite3_int64 *id) {
 }
 
 static sqlite3_module module = {
-  .xCreate = connect_to, .xConnect = connect_to, .xBestIndex = best, .xDisconnect = disconnect, .xDestroy = disconnect,
-  .xOpen = opened, .xClose = closed, .xFilter = filter, .xNext = next, .xEof = eof, .xColumn = column, .xRowid = rowid,
+  .xCreate = connect_to, .xConnect = connect_to, .xBestIndex = best, .xDisconnect = vtab_disconnect, .xDestroy = vtab_disconnect,
+  .xOpen = opened, .xClose = vtab_close, .xFilter = filter, .xNext = next, .xEof = eof, .xColumn = column, .xRowid = rowid,
 };
 
 /* A plan's text stands in its words. */

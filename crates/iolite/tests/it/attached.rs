@@ -225,3 +225,30 @@ fn file_names_are_bytes() {
     let c = Connection::open(&uri).unwrap();
     assert_eq!(c.query("SELECT v FROM t", &[]).unwrap()[0][0].to_int(), 1);
 }
+
+/// Root pages that a connection knows may be those of other tables when it copies them.
+#[test]
+fn vacuum_copies_the_tables_that_others_have_made() {
+    let dir = Folder::new("vacuum-others");
+    let (path, copy) = (dir.file("shared.db"), dir.file("copy.db"));
+    let a = Connection::open(&path).unwrap();
+    a.execute_batch("CREATE TABLE k(n INTEGER PRIMARY KEY); CREATE TABLE p(x)").unwrap();
+    let b = Connection::open(":memory:").unwrap();
+    b.execute("ATTACH ? AS other", &[text(&path)]).unwrap();
+    let c = Connection::open(&path).unwrap();
+    b.query("SELECT * FROM other.p", &[]).unwrap();
+    c.query("SELECT * FROM p", &[]).unwrap();
+    a.execute_batch(
+        "DROP TABLE k; CREATE TABLE q(x); DROP TABLE p; CREATE TABLE k(n INTEGER PRIMARY KEY);
+         INSERT INTO k VALUES(5), (7); INSERT INTO q VALUES('a'), ('b')",
+    )
+    .unwrap();
+    let keys = |c: &Connection| {
+        let rows = c.query("SELECT n FROM k", &[]).unwrap();
+        rows.iter().map(|r| r[0].to_int()).collect::<Vec<_>>()
+    };
+    c.execute("VACUUM INTO ?", &[text(&copy)]).unwrap();
+    assert_eq!(keys(&Connection::open(&copy).unwrap()), [5, 7]);
+    b.execute("VACUUM other", &[]).unwrap();
+    assert_eq!(keys(&a), [5, 7]);
+}

@@ -24,10 +24,6 @@ static int connect_to(sqlite3 *db, void *p, int argc, const char *const *argv, s
   *out = &t->base;
   return sqlite3_declare_vtab(db, "create table x(piece, path hidden, place, last)");
 }
-static int disconnect(sqlite3_vtab *v) {
-  free(v);
-  return SQLITE_OK;
-}
 static int best(sqlite3_vtab *v, sqlite3_index_info *q) {
   (void)v;
   for (int i = 0; i < q->nConstraint; i++) {
@@ -40,12 +36,7 @@ static int best(sqlite3_vtab *v, sqlite3_index_info *q) {
 }
 static int opened(sqlite3_vtab *v, sqlite3_vtab_cursor **out) {
   (void)v;
-  *out = calloc(1, sizeof(Cursor));
-  return SQLITE_OK;
-}
-static int closed(sqlite3_vtab_cursor *c) {
-  free(c);
-  return SQLITE_OK;
+  return vtab_open(sizeof(Cursor), out);
 }
 static void find_end(Cursor *c) {
   for (c->end = c->at; *c->end && *c->end != '/'; c->end++) {
@@ -80,8 +71,8 @@ static int rowid(sqlite3_vtab_cursor *c, sqlite3_int64 *id) {
   return SQLITE_OK;
 }
 static sqlite3_module module = {
-  .xConnect = connect_to, .xBestIndex = best, .xDisconnect = disconnect, .xDestroy = disconnect,
-  .xOpen = opened, .xClose = closed, .xFilter = filter, .xNext = next, .xEof = eof, .xColumn = column, .xRowid = rowid,
+  .xConnect = connect_to, .xBestIndex = best, .xDisconnect = vtab_disconnect, .xDestroy = vtab_disconnect,
+  .xOpen = opened, .xClose = vtab_close, .xFilter = filter, .xNext = next, .xEof = eof, .xColumn = column, .xRowid = rowid,
 };
 
 static sqlite3_module made;
@@ -129,7 +120,7 @@ int main(void) {
   sqlite3_create_function(db, "within", 1, SQLITE_UTF8, 0, nested, 0, 0);
   made = module;
   made.xCreate = connect_to;
-  made.xDestroy = disconnect;
+  made.xDestroy = vtab_disconnect;
   sqlite3_create_module(db, "made", &made, 0);
   run(db, "create virtual table temp.of_text using made(a, 'a longer text that was made' , c d)");
   run(db, "create virtual table of_nothing using made");
