@@ -8,7 +8,7 @@ use crate::connection::{Connection, Inner};
 use crate::open::{OpenFlags, target};
 use iolite_base::hash::FastMap;
 use iolite_base::{Code, Error, Result};
-use iolite_btree::{AutoVacuum, Btree, InsertAt, OpenOptions, TreeKind};
+use iolite_btree::{AutoVacuum, Btree, InsertAt, JournalMode, OpenOptions, TreeKind};
 use iolite_os::Note;
 use iolite_value::{Value, record};
 use std::cmp::Ordering;
@@ -38,22 +38,18 @@ pub(crate) fn vacuum(c: &Connection, schema: Option<&str>, into: Option<&Value>)
             }
             vacuum_into(c, db, &from, &v.text_bytes()?)
         }
-        None => {
-            if from.is_memory() || from.is_transient() {
-                return in_place(c, db, &from, from.page_size());
-            }
-            let wanted = inner.vacuum_page_size.get();
-            let size = if wanted != 0 && from.journal_mode() != iolite_btree::JournalMode::Wal {
-                wanted
-            } else {
-                from.page_size()
-            };
-            in_place(c, db, &from, size)
-        }
+        None => in_place(c, db, &from),
     }
 }
 
 impl Inner {
+    /// The size of pages that VACUUM in place gives a database: the one that was asked for, where it can change.
+    fn page_size_by_vacuum(&self, b: &Btree) -> u32 {
+        let wanted = self.vacuum_page_size.get();
+        let fixed = b.is_memory() || b.is_transient() || b.journal_mode() == JournalMode::Wal;
+        if wanted == 0 || fixed { b.page_size() } else { wanted }
+    }
+
     /// The bytes at the end of each page that VACUUM sets aside.
     fn reserved_by_vacuum(&self, db: usize, b: &Btree) -> u8 {
         self.vacuum_reserved.get().filter(|(of, _)| *of == db).map_or(b.reserved(), |(_, n)| n)
@@ -75,7 +71,7 @@ impl Connection {
     }
 }
 
-fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<()> {
+fn in_place(c: &Connection, db: usize, from: &Btree) -> Result<()> {
     let inner = &c.0;
     from.begin_write(true)?;
     let autoincrement = |table: &str| has_autoincrement(inner, db, table);
@@ -83,8 +79,10 @@ fn in_place(c: &Connection, db: usize, from: &Btree, page_size: u32) -> Result<(
         if from.page_count() == 0 {
             return Ok(());
         }
-        // Root pages that were known may be those of other tables by now.
+        // Root pages that were known may be those of other tables by now, and the size of pages and the journal mode others
+        // may have changed, too: nothing is asked before the transaction has begun.
         inner.know(db)?;
+        let page_size = inner.page_size_by_vacuum(from);
         let reserved = inner.reserved_by_vacuum(db, from);
         let options = OpenOptions { page_size, reserved, ..OpenOptions::default() };
         let temp = Btree::open(inner.vfs.clone(), "", &options)?;
@@ -122,6 +120,7 @@ fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<(
     let flags = OpenFlags { uri: inner.open_flags.uri, ..OpenFlags::default() };
     let t = target(file, flags, &inner.vfs)?;
     let mut options = t.options.clone();
+    let reading = from.read_guard()?;
     let wanted = inner.vacuum_page_size.get();
     options.page_size = if wanted != 0 { wanted } else { from.page_size() };
     if options.reserved == 0 {
@@ -131,7 +130,6 @@ fn vacuum_into(c: &Connection, db: usize, from: &Btree, file: &[u8]) -> Result<(
         let file = String::from_utf8_lossy(file);
         if e.has_message() { e } else { Error::new(e.code(), format!("unable to open database: {file}")) }
     })?;
-    let reading = from.read_guard()?;
     inner.lock_tables_to_read(db)?;
     inner.know(db)?;
     let autoincrement = |table: &str| has_autoincrement(inner, db, table);

@@ -252,3 +252,25 @@ fn vacuum_copies_the_tables_that_others_have_made() {
     b.execute("VACUUM other", &[]).unwrap();
     assert_eq!(keys(&a), [5, 7]);
 }
+
+#[test]
+fn vacuum_keeps_the_size_of_pages_that_others_have_set() {
+    let dir = Folder::new("vacuum-pages");
+    let (path, copy) = (dir.file("shared.db"), dir.file("copy.db"));
+    let (a, b) = (Connection::open(&path).unwrap(), Connection::open(&path).unwrap());
+    a.execute_batch("CREATE TABLE t(x); INSERT INTO t VALUES(zeroblob(20000))").unwrap();
+    b.query("SELECT length(x) FROM t", &[]).unwrap();
+    let size =
+        |c: &Connection| c.query("SELECT page_size FROM pragma_page_size", &[]).unwrap()[0][0].to_int();
+    a.execute_batch("PRAGMA page_size = 512; VACUUM").unwrap();
+    b.execute("VACUUM INTO ?", &[text(&copy)]).unwrap();
+    assert_eq!(size(&Connection::open(&copy).unwrap()), 512);
+    a.execute_batch("PRAGMA page_size = 1024; VACUUM").unwrap();
+    b.execute_batch("VACUUM").unwrap();
+    assert_eq!(size(&Connection::open(&path).unwrap()), 1024);
+
+    // With a log the size stays, also for one that has not yet seen the log.
+    a.query("PRAGMA journal_mode = wal", &[]).unwrap();
+    b.execute_batch("PRAGMA page_size = 2048; VACUUM").unwrap();
+    assert_eq!(size(&Connection::open(&path).unwrap()), 1024);
+}
