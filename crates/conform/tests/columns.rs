@@ -276,6 +276,29 @@ fn derived_columns_follow_both_tables() {
     }
 }
 
+/// Once the columns of `d` lie beside `t`, `e` is still reached by its key, not by the seven values of its column.
+#[test]
+fn tables_behind_derived_columns_are_reached_by_their_best_key() {
+    let c = iolite::engine::Connection::open_in_memory().unwrap();
+    c.execute_batch(
+        "CREATE TABLE t(a INTEGER, b INTEGER); CREATE TABLE d(id INTEGER PRIMARY KEY, e INTEGER);
+         CREATE TABLE e(k INTEGER PRIMARY KEY, b INTEGER, pad); CREATE INDEX e_b ON e(b);
+         WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 119999)
+         INSERT INTO t SELECT i % 1000, i % 7 FROM n;
+         INSERT INTO d SELECT rowid - 1, rowid % 3000 FROM t LIMIT 1000;
+         INSERT INTO e SELECT rowid - 1, rowid % 7, zeroblob(150) FROM t LIMIT 3000; ANALYZE",
+    )
+    .unwrap();
+    let q = "SELECT count(*) FROM t CROSS JOIN d CROSS JOIN e INDEXED BY e_b WHERE t.b = e.b AND t.a = d.id AND d.e = e.k";
+    let mut runs = [0; 12];
+    for n in &mut runs {
+        assert_eq!(c.query(q, &[]).unwrap()[0][0].to_int(), 17_000);
+        *n = c.column_runs();
+    }
+    assert!(c.column_counters(0).derived > 0);
+    assert!(runs[11] >= runs[8] + 3, "given up: {runs:?}");
+}
+
 #[test]
 fn a_database_in_memory_has_columns_too() {
     let c = iolite::engine::Connection::open_in_memory().unwrap();

@@ -189,9 +189,15 @@ impl Run<'_> {
         None
     }
 
+    /// The tables whose columns are there before the first join: the outer one, and those of which it has derived codes.
+    fn before_joins(&self, d: &JoinPlan) -> u64 {
+        let all = (1u64 << self.q.tables.len()) - 1;
+        d.joins.iter().fold(all, |known, j| known & !(1 << j.table))
+    }
+
     /// Where several equalities lead to a table, the one with the most different values becomes its key; a rowid has them all.
     pub(crate) fn choose_keys(&self, d: &mut JoinPlan, cols: &[Columns], places: &Places) {
-        let mut placed = 1u64 << self.outer;
+        let mut placed = self.before_joins(d);
         for j in &mut d.joins {
             let (t, known) = (j.table, placed);
             placed |= 1 << t;
@@ -223,7 +229,7 @@ impl Run<'_> {
 
     /// Equalities of integers that lead to the same table make one key.
     pub(crate) fn combine(&self, d: &mut JoinPlan, cols: &[Columns], places: &Places) {
-        let mut placed = 1u64 << self.outer;
+        let mut placed = self.before_joins(d);
         let int = |s: usize| cols[places.at[s].0].kinds[places.at[s].1] == Kind::Int;
         for j in &mut d.joins {
             let t = j.table;
