@@ -157,7 +157,11 @@ impl File for MemoryDatabase {
 
     /// An image that may not be written is a file that may: it is the lock that nobody gets.
     fn lock(&self, level: LockLevel) -> Result<()> {
-        if self.read_only && level > LockLevel::Shared { Err(Code::Readonly.into()) } else { self.inner.lock(level) }
+        if self.read_only && level > LockLevel::Shared {
+            Err(Code::Readonly.into())
+        } else {
+            self.inner.lock(level)
+        }
     }
 
     iolite_os::pass_to_inner!(read truncate sync size unlock check_reserved sector_size is_read_only identity has_moved);

@@ -477,10 +477,12 @@ impl Statement {
                     return Ok(None);
                 }
                 // What goes wrong while it is undone matters less than why; what FAIL would have kept, and the commit does
-                // not, more: but the words stay.
+                // not, more: but the words stay if that has none.
                 Err(match ended {
-                    Err(end) if matches!(action, Action::Fail) => Error::new(end.code(), e.message()),
-                    _ => e,
+                    Err(_) if !matches!(action, Action::Fail) => e,
+                    Err(end) if end.has_message() => end,
+                    Err(end) => Error::new(end.code(), e.message()),
+                    Ok(()) => e,
                 })
             }
         }

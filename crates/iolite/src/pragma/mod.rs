@@ -72,7 +72,16 @@ impl Pragma {
 
     const fn of(name: &'static str, work: Work) -> Pragma {
         let test = |_: &Call<'_>| Ok(());
-        Pragma { name, columns: None, reads_schema: false, of_table: false, silent: false, writes: Writes::Never, work, test }
+        Pragma {
+            name,
+            columns: None,
+            reads_schema: false,
+            of_table: false,
+            silent: false,
+            writes: Writes::Never,
+            work,
+            test,
+        }
     }
 
     const fn flag(flag: &'static Flag) -> Pragma {

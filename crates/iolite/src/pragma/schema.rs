@@ -17,9 +17,7 @@ pub(super) static PRAGMAS: &[Pragma] = &[
         .of_table(),
     Pragma::new("function_list", function_list).columns(&["name", "builtin", "type", "enc", "narg", "flags"]),
     Pragma::new("index_info", |c| index_info(c, false)).columns(&["seqno", "cid", "name"]).reads_schema(),
-    Pragma::new("index_list", index_list)
-        .columns(&["seq", "name", "unique", "origin", "partial"])
-        .of_table(),
+    Pragma::new("index_list", index_list).columns(&["seq", "name", "unique", "origin", "partial"]).of_table(),
     Pragma::new("index_xinfo", |c| index_info(c, true))
         .columns(&["seqno", "cid", "name", "desc", "coll", "key"])
         .reads_schema(),
