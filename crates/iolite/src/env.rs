@@ -104,10 +104,8 @@ impl Env for Running {
             b.begin_write(write > 1)?;
         }
         self.waits.set(false);
-        if write > 0 {
-            if was != TxnState::Write {
-                c.txn.catch_up(&b)?;
-            }
+        if write > 0 && was != TxnState::Write {
+            c.txn.catch_up(&b)?;
         }
         if b.meta(1)? != cookie {
             // Another connection, or another process, has changed the schema.

@@ -58,21 +58,21 @@ pub(crate) fn open_named(host: &Arc<dyn Vfs>, name: &[u8], options: &OpenOptions
     open(world, &OpenOptions { create: true, ..options.clone() })
 }
 
-/// Opens a private database with this content, which may grow up to `limit` bytes.
+/// Opens a private database with this content, which may grow up to `limit` bytes; `locked`: nobody gets the lock to write it.
 pub(crate) fn open_image(
     host: &Arc<dyn Vfs>,
     image: Vec<u8>,
     limit: u64,
     options: &OpenOptions,
+    locked: bool,
 ) -> Result<(Btree, SizeLimit)> {
     let mut world = Memory::new(host, limit);
     if let Some(w) = Arc::get_mut(&mut world) {
-        w.read_only = options.read_only;
+        w.read_only = locked;
     }
     world.inner.put(Path::new(NAME), image);
     let limit = SizeLimit(world.limit.clone());
-    let options = OpenOptions { read_only: false, ..options.clone() };
-    Ok((open(world, &options)?, limit))
+    Ok((open(world, options)?, limit))
 }
 
 fn open(world: Arc<Memory>, options: &OpenOptions) -> Result<Btree> {
