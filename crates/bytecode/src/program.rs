@@ -304,6 +304,8 @@ pub struct Program {
     pub plan: Vec<PlanLine>,
     /// Databases read or written, as a bit set.
     pub databases: u64,
+    /// It depends on what the schemas say, and reads no database whose schema it would find changed.
+    pub names_schema: bool,
     /// It opens cursors on virtual tables.
     pub opens_virtual: bool,
     /// It holds virtual tables that want to be let go of early.

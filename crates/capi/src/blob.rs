@@ -2,7 +2,7 @@
 
 use crate::connection::{Db, text, text_option, with, within};
 use crate::{MISUSE, OK};
-use iolite::Code;
+use iolite::{Code, Error};
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -42,13 +42,26 @@ pub unsafe extern "C" fn sqlite3_blob_open(
                     Box::into_raw(Box::new(CBlob { db, inner: RefCell::new(b), last: RefCell::new(Ok(())) }));
                 d.ok()
             }
+            // Told by the primary code, unless the program has asked for more.
+            Err(e) if !d.extended.get() => {
+                let at = e.offset();
+                let e = Error::new(e.code().primary(), e.message());
+                d.fail_to_prepare(&match at {
+                    Some(at) => e.at(at),
+                    None => e,
+                })
+            }
             Err(e) => d.fail_to_prepare(&e),
         }
     })
 }
 
-/// Runs `f` on an open handle.
-unsafe fn with_blob(b: *mut CBlob, f: impl FnOnce(&mut iolite::engine::Blob) -> iolite::Result<()>) -> c_int {
+/// Runs `f` on an open handle, and `done` where that succeeds.
+unsafe fn with_blob(
+    b: *mut CBlob,
+    done: fn(&Db) -> c_int,
+    f: impl FnOnce(&mut iolite::engine::Blob) -> iolite::Result<()>,
+) -> c_int {
     let Some(b) = b.as_ref() else { return MISUSE };
     within(b.db, MISUSE, |d| {
         if d.broken.get() {
@@ -56,13 +69,13 @@ unsafe fn with_blob(b: *mut CBlob, f: impl FnOnce(&mut iolite::engine::Blob) -> 
         }
         match b.inner.try_borrow_mut() {
             Ok(mut inner) => {
-                let done = f(&mut inner);
-                let said = match &done {
-                    Err(e) if !matches!(e.code(), Code::Abort | Code::Error) => done.clone(),
+                let went = f(&mut inner);
+                let said = match &went {
+                    Err(e) if !matches!(e.code(), Code::Abort | Code::Error) => went.clone(),
                     _ => Ok(()),
                 };
                 *b.last.borrow_mut() = said;
-                d.outcome(done)
+                went.map_or_else(|e| d.fail(&e), |()| done(d))
             }
             Err(_) => d.fail_code(MISUSE),
         }
@@ -71,7 +84,8 @@ unsafe fn with_blob(b: *mut CBlob, f: impl FnOnce(&mut iolite::engine::Blob) -> 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_blob_reopen(b: *mut CBlob, rowid: i64) -> c_int {
-    with_blob(b, |b| b.reopen(rowid))
+    // Where it succeeds it says nothing of the connection.
+    with_blob(b, |_| OK, |b| b.reopen(rowid))
 }
 
 #[unsafe(no_mangle)]
@@ -90,7 +104,7 @@ fn place(n: c_int, offset: c_int) -> iolite::Result<(usize, usize)> {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_blob_read(b: *mut CBlob, to: *mut c_void, n: c_int, offset: c_int) -> c_int {
-    with_blob(b, |b| {
+    with_blob(b, Db::ok, |b| {
         let (n, offset) = place(n, offset)?;
         let out = if n == 0 { &mut [] } else { std::slice::from_raw_parts_mut(to as *mut u8, n) };
         b.read(offset, out)
@@ -104,7 +118,7 @@ pub unsafe extern "C" fn sqlite3_blob_write(
     n: c_int,
     offset: c_int,
 ) -> c_int {
-    with_blob(b, |b| {
+    with_blob(b, Db::ok, |b| {
         let (n, offset) = place(n, offset)?;
         b.write(offset, if n == 0 { &[] } else { std::slice::from_raw_parts(from as *const u8, n) })
     })

@@ -62,6 +62,15 @@ impl Drop for CCollation {
     }
 }
 
+/// Whether there is a built-in one of this name and encoding: BINARY is there for each, the others are for UTF-8.
+fn is_built_in(key: &(String, u8)) -> bool {
+    match &*key.0 {
+        "binary" => true,
+        "nocase" | "rtrim" => key.1 == 1,
+        _ => false,
+    }
+}
+
 unsafe fn create(
     db: *mut Db,
     name: String,
@@ -84,8 +93,7 @@ unsafe fn create(
         let known = d.hooks.collations.borrow().iter().position(|k| k.key == key);
         let live = match known {
             Some(at) => d.hooks.collations.borrow()[at].code.compare.is_some(),
-            // BINARY is built in for each encoding, the others are for UTF-8.
-            None => (number == 1 || key.0 == "binary") && c.has_collation(&name),
+            None => is_built_in(&key),
         };
         if live && (crate::statement::any_busy(d) || d.blobs.get() > 0) {
             return d.fail_text(
@@ -108,12 +116,21 @@ unsafe fn create(
             f.code.release();
         }
         let wanted = crate::text::number_of(c.encoding());
-        let nearest = {
+        let (nearest, hides) = {
             let list = d.hooks.collations.borrow();
+            let given = |e: u8| list.iter().any(|k| k.key.0 == key.0 && k.key.1 == e);
+            let built_in = |e: u8| is_built_in(&(key.0.clone(), e));
             let own = list.iter().filter(|k| k.key.0 == key.0 && k.code.compare.is_some());
-            own.max_by_key(|k| (k.key.1 == wanted, k.key.1 > 1 && wanted > 1)).map(|k| k.code.clone())
+            let own = own.filter(|_| !built_in(wanted) || given(wanted));
+            let nearest = own.max_by_key(|k| (k.key.1 == wanted, k.key.1 > 1 && wanted > 1));
+            // What was given for UTF-8 and is none has taken the place of the built-in one, which was the only one.
+            let hides = nearest.is_none() && built_in(1) && !built_in(2) && given(1);
+            (nearest.map(|k| k.code.clone()), hides)
         };
-        c.create_collation(&name, nearest.map(|n| n as Rc<dyn Collate>));
+        match hides {
+            true => c.hide_collation(&name),
+            false => c.create_collation(&name, nearest.map(|n| n as Rc<dyn Collate>)),
+        }
         d.ok()
     })
 }

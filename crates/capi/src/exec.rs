@@ -60,7 +60,6 @@ unsafe fn run(
         if s.is_null() {
             continue;
         }
-        let n = sqlite3_column_count(s);
         let mut rc;
         loop {
             rc = sqlite3_step(s);
@@ -68,6 +67,8 @@ unsafe fn run(
                 break;
             }
             let Some(f) = f else { continue };
+            // Asked for behind the step: the statement may have been compiled anew.
+            let n = sqlite3_column_count(s);
             let mut names: Vec<*mut c_char> =
                 (0..n).map(|i| sqlite3_column_name(s, i) as *mut c_char).collect();
             let mut values: Vec<*mut c_char> =

@@ -344,7 +344,9 @@ unsafe fn create(g: Given) -> c_int {
         let key = (name.to_ascii_lowercase(), args as i16, encoding);
         let known = d.hooks.functions.borrow().iter().position(|f| f.key == key);
         // Those that are built in are for UTF-8.
-        let replaces = known.is_some() || encoding == 1 && c.has_function(&name, args as i16);
+        let own = |f: &Registered| f.key.0 == key.0 && f.key.1 == key.1;
+        let built_in = !d.hooks.functions.borrow().iter().any(own) && c.has_function(&name, args as i16);
+        let replaces = known.is_some() || encoding == 1 && built_in;
         if replaces && (crate::statement::any_busy(d) || d.blobs.get() > 0) {
             return d
                 .fail_text(crate::BUSY, "unable to delete/modify user-function due to active statements");

@@ -324,10 +324,7 @@ pub unsafe extern "C" fn sqlite3_wal_hook(db: *mut Db, f: Option<WalHook>, user:
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_wal_autocheckpoint(db: *mut Db, n: c_int) -> c_int {
-    with(db, MISUSE, |d| {
-        let setting = format!("PRAGMA wal_autocheckpoint={}", n.max(0));
-        d.answer(d.run(|c| c.unasked(|c| c.execute_batch(&setting))))
-    })
+    with(db, MISUSE, |d| d.answer(d.run(|c| c.set_autocheckpoint(n.max(0) as u32))))
 }
 
 #[unsafe(no_mangle)]

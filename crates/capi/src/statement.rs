@@ -147,7 +147,19 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         }
         // A function called by this very statement has no business here.
         let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
-        if !st.started.replace(true) {
+        if !st.started.get() {
+            // One that has expired begins when it is compiled anew.
+            if let Err(e) = asking(d, s, || inner.renew()) {
+                drop(inner);
+                st.ran.set(false);
+                let rc = match st.legacy {
+                    true => crate::ERROR,
+                    false => d.fail_to_prepare(&e),
+                };
+                *st.failed.borrow_mut() = Some(e);
+                return rc;
+            }
+            st.started.set(true);
             st.began.set(crate::hooks::is_timed(d).then(Instant::now));
             let explains = inner.program().explain != 0;
             drop(inner);
@@ -162,15 +174,17 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
         st.ran.set(true);
         let explained = inner.program().explain != 0;
         let before = crate::hooks::now_running(d, Some(s));
-        let mut stepped = inner.step();
-        // It may have been compiled anew, and miss a collating sequence now.
-        let mut asked = crate::collation::Asked::default();
-        while let Err(e) = &stepped
-            && let Some(go_on) = asked.ask(d, owner(s), e)
-            && let Some(c) = d.conn()
-        {
-            stepped = go_on.then(&c, || inner.step());
-        }
+        let mut tries = 0;
+        let stepped = asking(d, s, || {
+            loop {
+                if let Some(step) = inner.try_step(&mut tries)? {
+                    return Ok(step);
+                }
+                // One run has ended, another begins.
+                trace_end(d, st, s);
+                st.began.set(crate::hooks::is_timed(d).then(Instant::now));
+            }
+        });
         crate::hooks::now_running(d, before);
         let (rc, failed) = match stepped {
             Ok(Step::Row) => {
@@ -186,6 +200,7 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             }
             Err(e) => (d.fail_to_run(&e), Some(e)),
         };
+        let waits = failed.is_some() && inner.is_busy();
         drop(inner);
         if let Some(e) = &failed {
             crate::log::log(e.number() as c_int, || {
@@ -198,6 +213,8 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
             if !explained {
                 crate::hooks::trace_row(d, s);
             }
+        } else if waits {
+            trace_end(d, st, s);
         } else if st.started.take() {
             trace_end(d, st, s);
             let told = crate::hooks::after_statement(d, owner(s));
@@ -211,22 +228,41 @@ pub unsafe extern "C" fn sqlite3_step(s: *mut Stmt) -> c_int {
     })
 }
 
+/// Runs `f`, which may compile the statement anew: it may miss a collating sequence then, for which the program is asked.
+unsafe fn asking<T>(d: &Db, s: *mut Stmt, mut f: impl FnMut() -> iolite::Result<T>) -> iolite::Result<T> {
+    let mut done = f();
+    let mut asked = crate::collation::Asked::default();
+    while let Err(e) = &done
+        && let Some(go_on) = asked.ask(d, owner(s), e)
+        && let Some(c) = d.conn()
+    {
+        done = go_on.then(&c, &mut f);
+    }
+    done
+}
+
 pub(crate) fn trace_end(d: &Db, st: &Body, s: *mut Stmt) {
     if let Some(t) = st.began.take() {
         crate::hooks::trace_end(d, s, t.elapsed());
     }
 }
 
-/// Ends a statement's run and says how it went. One that did not run leaves the connection's error as it is.
+/// Ends a statement's run and says how it went. One that did not run, or could not be compiled anew for it, leaves the connection's
+/// error as it is.
 pub(crate) fn reset(d: &Db, st: &Body, s: *mut Stmt) -> c_int {
     st.leave_row();
     let Ok(mut inner) = st.inner.try_borrow_mut() else { return d.fail_code(MISUSE) };
+    if st.started.take() {
+        drop(inner);
+        trace_end(d, st, s);
+        inner = match st.inner.try_borrow_mut() {
+            Ok(i) => i,
+            Err(_) => return d.fail_code(MISUSE),
+        };
+    }
     let r = if d.broken.get() { Err(iolite::Code::Internal.into()) } else { inner.reset() };
     drop(inner);
     let (failed, ran) = (st.failed.borrow_mut().take(), st.ran.replace(false));
-    if st.started.take() {
-        trace_end(d, st, s);
-    }
     // SAFETY: pointers were given with their destructors, and without a running statement no value stands for them.
     unsafe {
         if !d.result_pointers.borrow().is_empty() && !any_busy(d) {
@@ -234,6 +270,7 @@ pub(crate) fn reset(d: &Db, st: &Body, s: *mut Stmt) -> c_int {
         }
     }
     match (failed, r) {
+        (Some(e), _) if !ran => d.answer::<()>(Err(e)),
         (Some(e), _) | (None, Err(e)) => d.fail_to_run(&e),
         (None, Ok(())) if ran => d.ended(),
         (None, Ok(())) => OK,

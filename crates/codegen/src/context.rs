@@ -238,6 +238,8 @@ pub(crate) struct Codegen<'p> {
     pub subtypes: bool,
     /// Violations of foreign keys are counted.
     pub counts_keys: bool,
+    /// Where rows of a view that are changed are counted, for `PRAGMA count_changes`.
+    pub counted: Option<i32>,
     /// Set where columns of the table being written are read: text is copied out of pages.
     pub copy_columns: bool,
     /// A table whose loop must run on these cursors, open for writing.
@@ -253,6 +255,15 @@ pub(crate) struct Codegen<'p> {
 }
 
 impl<'p> Codegen<'p> {
+    /// A row of a view has been changed.
+    pub fn count_row(&mut self) {
+        if let Some(count) = self.counted {
+            let one = self.b.reg();
+            self.b.emit(Opcode::Integer, 1, one, 0);
+            self.b.emit(Opcode::Add, one, count, count);
+        }
+    }
+
     pub fn new(plan: &'p StatementPlan, settings: &'p Settings) -> Codegen<'p> {
         let mut b = Builder::new();
         b.emit(Opcode::Init, 0, 0, 0);
@@ -264,6 +275,7 @@ impl<'p> Codegen<'p> {
             triggers: &plan.triggers,
             sequences: &plan.sequences,
             sequence_cursors: Vec::new(),
+            counted: None,
             databases: &plan.databases,
             virtual_tables: &plan.virtual_tables,
             places: Places::default(),

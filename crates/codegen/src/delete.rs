@@ -42,6 +42,7 @@ impl Codegen<'_> {
             let old = Row { rowid: self.b.reg(), first: key };
             self.b.emit(Opcode::Null, 0, old.rowid, 0);
             self.act(&r.before, t, (Some(old), None), w.next)?;
+            self.count_row();
             return self.returning_row(w, old);
         }
         self.seek_key(w, key, *keys);

@@ -36,6 +36,7 @@ impl Codegen<'_> {
             }
         }
         if is_view {
+            self.count_row();
             return Ok(());
         }
         match computed {

@@ -63,10 +63,20 @@ pub fn emit(
         Body::Query(q) => g.query(q, &Dest::Output)?,
         Body::Modify(m) => {
             program.counts_changes = true;
-            g.modify(m)?;
-            if settings.counts_rows && m.returning.is_empty() {
+            let counts = settings.counts_rows && m.returning.is_empty();
+            if counts && m.target.table.is_view() {
+                // What INSTEAD OF triggers do is no change of the statement's own.
                 let count = g.b.reg();
-                g.b.emit(Opcode::ChangeCount, 0, count, 0);
+                g.b.emit(Opcode::Integer, 0, count, 0);
+                g.counted = Some(count);
+            }
+            g.modify(m)?;
+            if counts {
+                let count = g.counted.unwrap_or_else(|| {
+                    let count = g.b.reg();
+                    g.b.emit(Opcode::ChangeCount, 0, count, 0);
+                    count
+                });
                 g.b.emit(Opcode::ResultRow, count, 1, 0);
             }
         }

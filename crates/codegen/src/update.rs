@@ -235,6 +235,7 @@ impl Codegen<'_> {
         let affinities: Vec<Affinity> = t.table.columns.iter().map(|c| c.affinity).collect();
         self.apply_affinity(new.first, &affinities);
         self.act(&c.before, t, (Some(old), Some(new)), w.next)?;
+        self.count_row();
         self.returning_row(w, new)
     }
 }

@@ -28,7 +28,8 @@ pub struct Registry {
     functions: RefCell<FastMap<Box<str>, Vec<Rc<Function>>>>,
     /// Those that were added, by name in lower case: they go before built-in ones, also with fewer words about arguments.
     own: FastMap<Box<str>, Vec<Rc<Function>>>,
-    collations: FastMap<Box<str>, Rc<Custom>>,
+    /// By name in lower case; `None` hides the built-in one of this name.
+    collations: FastMap<Box<str>, Option<Rc<Custom>>>,
     builtin_modules: Option<BuiltinModules>,
     /// Those of them that were asked for, by name.
     made_modules: RefCell<FastMap<Box<str>, Rc<dyn Module>>>,
@@ -150,12 +151,17 @@ impl Registry {
     pub fn set_collation(&mut self, name: &str, c: Option<Rc<dyn Collate>>) {
         match c {
             Some(c) => {
-                self.collations.insert(key(name), Rc::new(Custom { name: name.into(), code: c }));
+                self.collations.insert(key(name), Some(Rc::new(Custom { name: name.into(), code: c })));
             }
             None => {
                 self.collations.remove(&*key(name));
             }
         }
+    }
+
+    /// From now on there is no collating sequence of this name, not even the built-in one.
+    pub fn hide_collation(&mut self, name: &str) {
+        self.collations.insert(key(name), None);
     }
 
     /// A collating sequence by name.
@@ -164,14 +170,14 @@ impl Registry {
             return Collation::builtin(name, enc);
         }
         match self.collations.get(&*key(name)) {
-            Some(c) => Some(Collation::Custom(c.clone())),
+            Some(c) => c.clone().map(Collation::Custom),
             None => Collation::builtin(name, enc),
         }
     }
 
     /// Names of all collating sequences, users' first.
     pub fn collation_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.collations.values().map(|c| c.name.to_string()).collect();
+        let mut names: Vec<String> = self.collations.values().flatten().map(|c| c.name.to_string()).collect();
         names.sort();
         for b in ["RTRIM", "NOCASE", "BINARY"] {
             if !names.iter().any(|n| n.eq_ignore_ascii_case(b)) {

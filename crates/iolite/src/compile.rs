@@ -42,6 +42,20 @@ fn needs_schema(s: &Stmt) -> bool {
     )
 }
 
+/// Whether a statement is a query that names no table.
+fn names_nothing(s: &Stmt) -> bool {
+    let Stmt::Select(query) = s else { return false };
+    let mut names = 0;
+    let mut note = |_: &_| names += 1;
+    iolite_sql::walk::TableNames::new(&mut note).select(query);
+    names == 0
+}
+
+/// Whether the connection carries a statement out by itself, and looks names up for it.
+fn carries_out(s: &Stmt) -> bool {
+    matches!(s, Stmt::Pragma { .. } | Stmt::AlterTable(_) | Stmt::Analyze(_))
+}
+
 /// Sees the values between the stages of a statement.
 pub(crate) trait Watch {
     /// A query has been bound.
@@ -58,8 +72,13 @@ pub(crate) fn compile(
     p: &mut Program,
     watch: Option<&dyn Watch>,
 ) -> Result<()> {
+    conn.0.check_schema_locks()?;
     if needs_schema(&parsed.stmt) && !matches!(parsed.stmt, Stmt::Pragma { .. }) {
-        conn.0.load_schemas()?;
+        match conn.0.load_schemas() {
+            // Who names nothing does not mind that a schema cannot be read.
+            Err(_) if names_nothing(&parsed.stmt) => {}
+            loaded => loaded?,
+        }
     }
     if conn.0.sharing.is_some() && conn.0.look_again() {
         // Those who share a cache share what is known of its schema.
@@ -67,8 +86,12 @@ pub(crate) fn compile(
     }
     conn.0.check_schema_locks()?;
     match compile_once(conn, parsed, text, (p, false), watch) {
-        // The catalog may be out of date: somebody else may have made what the text names.
-        Err(e) if e.code() == iolite_base::Code::Error && conn.0.look_again() => {
+        // The catalog may be out of date: somebody else may have made what the text names, but no function.
+        Err(e)
+            if e.code() == iolite_base::Code::Error
+                && !e.message().starts_with("no such function")
+                && conn.0.look_again() =>
+        {
             conn.0.load_schemas()?;
             *p = Program::default();
             compile_once(conn, parsed, text, (p, false), watch)?;
@@ -90,6 +113,7 @@ pub(crate) fn compile(
         ExplainMode::Analyze => 3,
     };
     p.changes_files = changes_files(&parsed.stmt);
+    p.names_schema = p.databases == 0 && (p.opens_virtual || carries_out(&parsed.stmt));
     conn.0.name_locks(p);
     Ok(())
 }

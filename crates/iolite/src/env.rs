@@ -97,13 +97,15 @@ impl Env for Running {
             c.check_query_only()?;
         }
         let was = b.txn_state();
+        self.waits.set(true);
         if write == 0 {
             b.begin_read()?;
         } else {
             b.begin_write(write > 1)?;
-            if was != TxnState::Write {
-                c.txn.catch_up(&b)?;
-            }
+        }
+        self.waits.set(false);
+        if write > 0 && was != TxnState::Write {
+            c.txn.catch_up(&b)?;
         }
         if b.meta(1)? != cookie {
             // Another connection, or another process, has changed the schema.
@@ -133,7 +135,10 @@ impl Env for Running {
         let v = if i == SCHEMA_FORMAT && self.conn.settings.legacy_format() { 1 } else { v };
         self.conn.btree_of(db)?.set_meta(i, v)?;
         match i {
-            1 => self.conn.edit_schema(db, |s| s.cookie = v),
+            1 => {
+                self.expires.set(db == 1);
+                self.conn.edit_schema(db, |s| s.cookie = v);
+            }
             2 => self.conn.edit_schema(db, |s| s.format = v),
             _ => {}
         }

@@ -96,8 +96,7 @@ impl Connection {
             return Err(Code::Busy.into());
         }
         let most = options.limit.unwrap_or(crate::memory::most().max(image.len() as u64));
-        let opening = OpenOptions { read_only: options.read_only, ..OpenOptions::default() };
-        let (tree, limit) = open_image(&inner.vfs, image, most, &opening)?;
+        let (tree, limit) = open_image(&inner.vfs, image, most, &OpenOptions::default(), options.read_only)?;
         inner.settle(&tree)?;
         let name = inner.databases.borrow()[at].name.clone();
         let new = Attached { size_limit: Some(limit), ..Attached::new(&name, Some(tree)) };

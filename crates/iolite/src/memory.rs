@@ -36,6 +36,7 @@ pub(crate) struct Memory {
     /// Where the clock and the randomness are.
     host: Arc<dyn Vfs>,
     limit: Arc<AtomicU64>,
+    read_only: bool,
 }
 
 /// Names and the worlds behind them.
@@ -57,14 +58,18 @@ pub(crate) fn open_named(host: &Arc<dyn Vfs>, name: &[u8], options: &OpenOptions
     open(world, &OpenOptions { create: true, ..options.clone() })
 }
 
-/// Opens a private database with this content, which may grow up to `limit` bytes.
+/// Opens a private database with this content, which may grow up to `limit` bytes; `locked`: nobody gets the lock to write it.
 pub(crate) fn open_image(
     host: &Arc<dyn Vfs>,
     image: Vec<u8>,
     limit: u64,
     options: &OpenOptions,
+    locked: bool,
 ) -> Result<(Btree, SizeLimit)> {
-    let world = Memory::new(host, limit);
+    let mut world = Memory::new(host, limit);
+    if let Some(w) = Arc::get_mut(&mut world) {
+        w.read_only = locked;
+    }
     world.inner.put(Path::new(NAME), image);
     let limit = SizeLimit(world.limit.clone());
     Ok((open(world, options)?, limit))
@@ -94,6 +99,7 @@ impl Memory {
             inner: MemoryVfs::new(),
             host: host.clone(),
             limit: Arc::new(AtomicU64::new(limit)),
+            read_only: false,
         })
     }
 }
@@ -108,6 +114,7 @@ impl Vfs for Memory {
             Some(_) => Ok(Box::new(MemoryDatabase {
                 inner: self.inner.open(path, flags)?,
                 limit: self.limit.clone(),
+                read_only: self.read_only,
             })),
             // Undo images and the like may well go to the disk.
             None => self.host.open(None, flags),
@@ -128,6 +135,7 @@ impl Vfs for Memory {
 struct MemoryDatabase {
     inner: Box<dyn File>,
     limit: Arc<AtomicU64>,
+    read_only: bool,
 }
 
 impl File for MemoryDatabase {
@@ -147,6 +155,15 @@ impl File for MemoryDatabase {
         false
     }
 
-    iolite_os::pass_to_inner!(read truncate sync size lock unlock check_reserved sector_size is_read_only identity has_moved);
+    /// An image that may not be written is a file that may: it is the lock that nobody gets.
+    fn lock(&self, level: LockLevel) -> Result<()> {
+        if self.read_only && level > LockLevel::Shared {
+            Err(Code::Readonly.into())
+        } else {
+            self.inner.lock(level)
+        }
+    }
+
+    iolite_os::pass_to_inner!(read truncate sync size unlock check_reserved sector_size is_read_only identity has_moved);
     iolite_os::pass_to_inner!(shm_map shm_lock shm_barrier shm_unmap);
 }

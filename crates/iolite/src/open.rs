@@ -66,7 +66,7 @@ impl Target {
             // Nothing will ever be in it.
             None if self.options.read_only && (self.options.memory || self.path.as_os_str().is_empty()) => {
                 let options = OpenOptions { read_only: true, ..OpenOptions::default() };
-                Ok(crate::memory::open_image(&self.vfs, Vec::new(), 0, &options)?.0)
+                Ok(crate::memory::open_image(&self.vfs, Vec::new(), 0, &options, false)?.0)
             }
             None => Btree::open(self.vfs.clone(), &self.path, &self.options),
         };

@@ -15,6 +15,10 @@ pub(crate) struct Running {
     pub stale: Cell<bool>,
     /// It has begun a transaction.
     pub reads: Cell<bool>,
+    /// It is about to take the locks that it begins with.
+    pub waits: Cell<bool>,
+    /// What it changes makes other statements expire, not this one.
+    pub expires: Cell<bool>,
     /// The connection's count when a statement that writes began.
     pub undone: Option<u32>,
     /// The counter of deferred foreign keys when it began.

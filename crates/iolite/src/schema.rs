@@ -46,7 +46,11 @@ impl Inner {
 
     /// Forgets schemas that are not what the files say, after a rollback. Answers whether there was one.
     pub fn check_schemas(&self) -> bool {
-        self.forget_other(|then, now| now.ok() != Some(then))
+        let found = self.forget_other(|then, now| now.ok() != Some(then));
+        if found {
+            self.expire_statements();
+        }
+        found
     }
 
     fn forget_other(&self, is_other: impl Fn(u32, Result<u32>) -> bool) -> bool {
@@ -162,6 +166,10 @@ impl Inner {
             schema.format = format;
             taken = rows.iter().try_for_each(|row| schema.add_row(row, pages, trusting));
         });
+        if rows.iter().any(|r| r.kind.as_deref() == Some("index") && r.sql.is_some()) {
+            // A new index may serve any of them.
+            self.expire_statements();
+        }
         if taken.is_err() {
             // What of it was taken is not what the statement leaves.
             self.forget_schema(db);
@@ -180,7 +188,8 @@ impl Inner {
         schema.clear_stats();
         bt.reading(|bt| take_stats(bt, schema))?;
         Rc::make_mut(&mut self.catalog.borrow_mut()).schemas[db] = rc;
-        self.renew_generation(db);
+        // There may be better plans now.
+        self.expire_statements();
         Ok(())
     }
 

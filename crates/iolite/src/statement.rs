@@ -64,9 +64,16 @@ pub struct Statement {
     literals: bool,
     /// What is asked for instead of what the text says.
     explains: Option<ExplainMode>,
-    /// What a program that reads no database was compiled for: it does not look by itself.
+    /// What a program was compiled for that depends on schemas and begins no transaction: it does not look by itself.
     generations: Option<Rc<Vec<u64>>>,
+    /// The connection's count of expiries when it was compiled; [`STALE`] where its schema has turned out to be another.
+    expiry: u64,
+    /// A lock that it needs to begin was another's. The run goes on: the next step tries to begin again.
+    waits: Option<Error>,
 }
+
+/// The expiry of a statement whose schema has turned out to be another.
+const STALE: u64 = u64::MAX;
 
 /// The statement's machine; there until the statement is dropped, when its memory goes to the connection's next one.
 struct Machine(Option<Box<Vm>>);
@@ -106,7 +113,7 @@ impl Statement {
             0 => None,
             kind => Some(Listing::new(&program, kind)?),
         };
-        let generations = (program.databases == 0).then(|| conn.0.generations.borrow().clone());
+        let generations = program.names_schema.then(|| conn.0.generations.borrow().clone());
         let vm = match conn.0.spare_vm.take() {
             Some(mut vm) => {
                 vm.renew(program);
@@ -130,6 +137,8 @@ impl Statement {
             literals: false,
             explains: None,
             generations,
+            expiry: conn.0.expired.get(),
+            waits: None,
         })
     }
 
@@ -192,7 +201,10 @@ impl Statement {
             StatementCounter::AutoIndexRows => &mut c.auto_index_rows,
             StatementCounter::Instructions => &mut c.vm_steps,
             StatementCounter::Recompiled => &mut self.recompiled,
-            StatementCounter::Runs => &mut self.runs,
+            StatementCounter::Runs => {
+                self.runs += std::mem::take(&mut c.triggers);
+                &mut self.runs
+            }
             StatementCounter::FilterMisses => &mut c.filter_misses,
             StatementCounter::FilterHits => &mut c.filter_hits,
         };
@@ -347,6 +359,26 @@ impl Statement {
         self.advance()
     }
 
+    /// As [`Statement::step`], but answers `None` where the schema turned out to be another: the statement has been compiled anew, and the next
+    /// step begins. `tries`: how often that has happened.
+    pub fn try_step(&mut self, tries: &mut u32) -> Result<Option<Step>> {
+        if self.listing.is_some() { self.step().map(Some) } else { self.run_on(tries) }
+    }
+
+    /// Compiles it anew if it has expired since: what it depends on, beside the schemas, is another now. One that runs goes on as it is.
+    pub fn renew(&mut self) -> Result<()> {
+        if self.done || self.unwound.get() {
+            self.reset()?;
+        }
+        if self.run.is_some() || self.listing.is_some() || self.expiry == self.conn.expired.get() {
+            return Ok(());
+        }
+        if !self.renews {
+            return Err(Code::Schema.into());
+        }
+        if self.sql.is_empty() { Ok(()) } else { self.recompile() }
+    }
+
     /// Runs the statement to its end, with probes, and adds to the plan what was learned.
     fn analyze(&mut self) -> Result<()> {
         let Some(mut l) = self.listing.take() else { return Ok(()) };
@@ -383,75 +415,96 @@ impl Statement {
 
     /// As [`Statement::step`], for the program itself.
     fn advance(&mut self) -> Result<Step> {
-        if self.done || self.unwound.get() {
-            self.reset()?;
-        }
         let mut tries = 0;
         loop {
-            if self.run.is_none() {
-                self.be_current()?;
-                self.start();
-            }
-            let run = self.run.as_ref().expect("just started");
-            self.conn.statement_time.set(0);
-            self.vm.check_every(self.conn.progress_every.get());
-            let unwinding = Unwinding(&self.unwound);
-            // Only then anybody asks.
-            let stepping = self.conn.settings.defensive().then(|| self.conn.txn.step());
-            // Asked here as well, for between two rows a program may be too short to ask.
-            let stop = match self.conn.interrupt.load(std::sync::atomic::Ordering::Relaxed) {
-                false => self.vm.step(run),
-                true => Err(Code::Interrupt.into()),
-            };
-            drop(stepping);
-            std::mem::forget(unwinding);
-            match stop {
-                Ok(Stop::Row) => return Ok(Step::Row),
-                Ok(Stop::Done) => {
-                    self.finish(None, false)?;
-                    return Ok(Step::Done);
-                }
-                Err(e) => {
-                    // What it found in trees that were taken back under it says nothing about the file.
-                    let astray = run.is_undone() && e.code().primary() == Code::Corrupt;
-                    let e = if astray { Code::AbortRollback.into() } else { e };
-                    let again = self.conn.growth.take_again() || run.stale.get();
-                    let stale = again && e.code() == Code::Schema;
-                    let action = self.vm.action;
-                    let again = stale && tries < MAX_RETRY && self.renews;
-                    let ended = self.finish(Some((&e, action)), again);
-                    if again {
-                        tries += 1;
-                        self.vm.reset();
-                        self.done = false;
-                        self.recompile()?;
-                        continue;
-                    }
-                    // What goes wrong while it is undone matters less than why; what FAIL would have kept, and the commit does
-                    // not, more.
-                    let kept = matches!(action, Action::Fail);
-                    return Err(ended.err().filter(|_| kept).unwrap_or(e));
-                }
+            if let Some(step) = self.run_on(&mut tries)? {
+                return Ok(step);
             }
         }
     }
 
-    /// Compiles a statement on no table again if functions or settings have changed since: one on tables finds that out when its
-    /// transaction begins.
-    fn be_current(&mut self) -> Result<()> {
-        let Some(then) = &self.generations else { return Ok(()) };
+    /// Goes on with the run, or begins one; `None` as [`Statement::try_step`] says.
+    fn run_on(&mut self, tries: &mut u32) -> Result<Option<Step>> {
+        self.renew()?;
+        if self.run.is_none() {
+            if self.be_current()? {
+                return Ok(None);
+            }
+            self.start();
+        }
+        self.waits = None;
+        let run = self.run.as_ref().expect("just started");
+        self.conn.statement_time.set(0);
+        self.vm.check_every(self.conn.progress_every.get());
+        let unwinding = Unwinding(&self.unwound);
+        // Only then anybody asks.
+        let stepping = self.conn.settings.defensive().then(|| self.conn.txn.step());
+        // Asked here as well, for between two rows a program may be too short to ask.
+        let stop = match self.conn.interrupt.load(std::sync::atomic::Ordering::Relaxed) {
+            false => self.vm.step(run),
+            true => Err(Code::Interrupt.into()),
+        };
+        drop(stepping);
+        std::mem::forget(unwinding);
+        match stop {
+            Ok(Stop::Row) => Ok(Some(Step::Row)),
+            Ok(Stop::Done) => {
+                self.finish(None, false)?;
+                Ok(Some(Step::Done))
+            }
+            Err(e) if run.waits.get() && e.code().primary() == Code::Busy => {
+                self.vm.reset();
+                self.waits = Some(e.clone());
+                Err(e)
+            }
+            Err(e) => {
+                // What it found in trees that were taken back under it says nothing about the file.
+                let astray = run.is_undone() && e.code().primary() == Code::Corrupt;
+                let e = if astray { Code::AbortRollback.into() } else { e };
+                let again = self.conn.growth.take_again() || run.stale.get();
+                let stale = again && e.code() == Code::Schema;
+                let action = self.vm.action;
+                let again = stale && *tries < MAX_RETRY && self.renews;
+                let ended = self.finish(Some((&e, action)), again);
+                if stale {
+                    self.expiry = STALE;
+                }
+                if again {
+                    *tries += 1;
+                    self.vm.reset();
+                    self.done = false;
+                    self.recompile()?;
+                    return Ok(None);
+                }
+                // What goes wrong while it is undone matters less than why; what FAIL would have kept, and the commit does
+                // not, more: but the words stay if that has none.
+                Err(match ended {
+                    Err(_) if !matches!(action, Action::Fail) => e,
+                    Err(end) if end.has_message() => end,
+                    Err(end) => Error::new(end.code(), e.message()),
+                    Ok(()) => e,
+                })
+            }
+        }
+    }
+
+    /// Compiles a statement that begins no transaction again if a schema has changed since: others find that out when theirs
+    /// begins. Answers whether it did.
+    fn be_current(&mut self) -> Result<bool> {
+        let Some(then) = &self.generations else { return Ok(false) };
         let now = self.conn.generations.borrow().clone();
         if Rc::ptr_eq(then, &now) || *then == now {
-            return Ok(());
+            return Ok(false);
         }
+        self.expiry = STALE;
         if !self.renews {
             return Err(Code::Schema.into());
         }
-        if !self.sql.is_empty() {
-            self.recompile()?;
+        if self.sql.is_empty() {
+            return Ok(false);
         }
-        self.generations = (self.vm.program().databases == 0).then_some(now);
-        Ok(())
+        self.recompile()?;
+        Ok(true)
     }
 
     fn start(&mut self) {
@@ -468,6 +521,8 @@ impl Statement {
             savepoint: Cell::new(None),
             stale: Cell::new(false),
             reads: Cell::new(false),
+            waits: Cell::new(false),
+            expires: Cell::new(false),
             undone: self.writes.then(|| c.txn.undone()),
             deferred: c.txn.deferred(),
         });
@@ -477,6 +532,10 @@ impl Statement {
     fn finish(&mut self, error: Option<(&Error, Action)>, again: bool) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         self.done = true;
+        if run.expires.get() && self.expiry != STALE {
+            // Others expire by what it has changed.
+            self.expiry = run.conn.expired.get();
+        }
         let vm = &self.vm;
         let intact = !run.is_undone();
         let (own, total, settled) = (vm.changes, vm.total_changes, vm.settled_changes);
@@ -512,7 +571,10 @@ impl Statement {
             return Err(Code::Schema.into());
         }
         let conn = Connection(self.conn.clone());
+        let now = self.conn.expired.get();
         let program = compile_text(&conn, &self.sql, self.explains, None)?;
+        self.expiry = now;
+        self.generations = program.names_schema.then(|| self.conn.generations.borrow().clone());
         self.writes = !program.readonly;
         self.recompiled += 1;
         let counters = self.vm.counters;
@@ -566,7 +628,8 @@ impl Statement {
             l.next = 0;
         }
         let unwound = self.unwound.take().then(|| Error::from(Code::Abort));
-        let error = unwound.as_ref().map(|e| (e, Action::Abort));
+        let failed = unwound.or_else(|| self.waits.take());
+        let error = failed.as_ref().map(|e| (e, Action::Abort));
         let r = if self.run.is_some() { self.finish(error, false) } else { Ok(()) };
         self.vm.reset();
         self.done = false;
@@ -586,6 +649,7 @@ pub(crate) struct Parked {
     literals: bool,
     explains: Option<ExplainMode>,
     generations: Option<Rc<Vec<u64>>>,
+    expiry: u64,
 }
 
 impl Statement {
@@ -603,6 +667,7 @@ impl Statement {
             literals: self.literals,
             explains: self.explains,
             generations: self.generations.take(),
+            expiry: self.expiry,
         };
         (parked, reset)
     }
@@ -643,6 +708,8 @@ impl Parked {
             literals: self.literals,
             explains: self.explains,
             generations: self.generations.take(),
+            expiry: self.expiry,
+            waits: None,
         }
     }
 }

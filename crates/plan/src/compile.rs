@@ -22,7 +22,13 @@ impl Compiler<'_> {
         let mut bound = Select::with_one_arm();
         let mut b = Binder::new(self.env, text);
         b.selects = out.selects;
-        b.select_into(s, &mut bound)?;
+        b.is_query();
+        let done = b.select_into(s, &mut bound);
+        if b.leaves_out() {
+            out.body = StatementPlan::default().body;
+            return Ok(());
+        }
+        done?;
         self.env.show_bound(&bound);
         Planner::after(self.env, &b, &mut out.nested).reads_only().select_into(&mut bound, plan)?;
         self.databases |= b.databases;

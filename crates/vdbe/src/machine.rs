@@ -46,6 +46,8 @@ pub struct Counters {
     pub auto_index_rows: u64,
     pub filter_hits: u64,
     pub filter_misses: u64,
+    /// Programs of triggers that were run.
+    pub triggers: u64,
 }
 
 /// What a running program owns; a trigger's program gets its own and gives it back.
@@ -322,6 +324,7 @@ impl Vm {
             None => Box::new(Frame::new(self.main.subprograms[number].clone())),
         };
         (f.number, f.params) = (number, params);
+        self.counters.triggers += 1;
         f.changes = std::mem::take(&mut self.changes);
         (f.entered, f.counted) = (self.total_changes, self.total_changes);
         std::mem::swap(&mut self.f, &mut f);

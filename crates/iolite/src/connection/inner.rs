@@ -67,6 +67,8 @@ pub(crate) struct Inner {
     pub limits: RefCell<Rc<Limits>>,
     /// Rises with each change of a database's schema in the catalog.
     pub generations: RefCell<Rc<Vec<u64>>>,
+    /// How often all statements have expired, for what they depend on beside the schemas has changed.
+    pub expired: Cell<u64>,
     pub settings: Settings,
     pub txn: Transaction,
     pub last_rowid: Cell<i64>,
@@ -226,6 +228,7 @@ impl Inner {
         let next = generations.iter().max().map_or(1, |g| g + 1);
         Rc::make_mut(&mut generations).fill(next);
         drop(generations);
+        self.expired.set(self.expired.get() + 1);
         self.plans.borrow_mut().clear();
     }
 

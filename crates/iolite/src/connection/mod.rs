@@ -154,6 +154,7 @@ impl Connection {
             registry: RefCell::new(Rc::new(registry)),
             limits: RefCell::default(),
             generations: RefCell::new(Rc::new(vec![0, 0])),
+            expired: Cell::new(0),
             settings: Settings::default(),
             txn: Transaction::default(),
             last_rowid: Cell::new(0),

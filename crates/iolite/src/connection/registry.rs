@@ -58,6 +58,12 @@ impl Connection {
         }
     }
 
+    /// Takes a built-in collating sequence away.
+    pub fn hide_collation(&self, name: &str) {
+        Rc::make_mut(&mut self.0.registry.borrow_mut()).hide_collation(name);
+        self.0.expire_statements();
+    }
+
     /// Registers a virtual table module. Tables of a former one of this name stay what they are.
     pub fn create_module(&self, name: &str, m: Rc<dyn Module>) {
         self.change_modules(|r| r.add_module(name, m));

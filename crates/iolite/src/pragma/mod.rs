@@ -41,6 +41,8 @@ struct Pragma {
     /// `None`: one of the pragma's name.
     columns: Option<&'static [&'static str]>,
     reads_schema: bool,
+    /// Its value names a table, whose database alone is read.
+    of_table: bool,
     silent: bool,
     writes: Writes,
     work: Work,
@@ -70,7 +72,16 @@ impl Pragma {
 
     const fn of(name: &'static str, work: Work) -> Pragma {
         let test = |_: &Call<'_>| Ok(());
-        Pragma { name, columns: None, reads_schema: false, silent: false, writes: Writes::Never, work, test }
+        Pragma {
+            name,
+            columns: None,
+            reads_schema: false,
+            of_table: false,
+            silent: false,
+            writes: Writes::Never,
+            work,
+            test,
+        }
     }
 
     const fn flag(flag: &'static Flag) -> Pragma {
@@ -85,6 +96,11 @@ impl Pragma {
     /// Works on the schema, which must be read before.
     const fn reads_schema(self) -> Pragma {
         Pragma { reads_schema: true, ..self }
+    }
+
+    /// Tells of a table.
+    const fn of_table(self) -> Pragma {
+        Pragma { reads_schema: true, of_table: true, ..self }
     }
 
     /// Answers nothing when it is given a value.
@@ -154,11 +170,23 @@ pub(crate) fn compile(
     // `optimize` may write to the schema that it has read.
     let reads = p.reads_schema && p.name != "optimize";
     let work = move |c: &Connection| {
-        if p.reads_schema {
-            // Without any name these two mean the main database.
-            let main =
-                (value.is_none() && matches!(p.name, "encoding" | "foreign_key_check")).then_some("main");
-            c.0.be_current(schema.as_deref().or(main), reads)?;
+        if p.name == "encoding" {
+            // It does not change under who knows it.
+            c.0.load_schemas()?;
+        } else if p.reads_schema {
+            // Without any name this one means the main database.
+            let main = (value.is_none() && p.name == "foreign_key_check").then(|| "main".to_string());
+            let home = || {
+                c.0.load_schemas()?;
+                let catalog = c.0.catalog.borrow();
+                let found = value.as_ref().and_then(|v| catalog.table(None, v));
+                Ok::<_, Error>(found.map(|(db, _)| catalog.schemas[db].name.to_string()))
+            };
+            let one = match schema.clone().or(main) {
+                None if p.of_table => home()?,
+                named => named,
+            };
+            c.0.be_current(one.as_deref(), reads)?;
         }
         let call = Call { conn: c, schema: schema.as_deref(), value: value.as_deref(), number };
         let rows = match p.work {

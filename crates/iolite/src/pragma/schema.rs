@@ -14,12 +14,10 @@ pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("database_list", database_list).columns(&["seq", "name", "file"]),
     Pragma::new("foreign_key_list", foreign_key_list)
         .columns(&["id", "seq", "table", "from", "to", "on_update", "on_delete", "match"])
-        .reads_schema(),
+        .of_table(),
     Pragma::new("function_list", function_list).columns(&["name", "builtin", "type", "enc", "narg", "flags"]),
     Pragma::new("index_info", |c| index_info(c, false)).columns(&["seqno", "cid", "name"]).reads_schema(),
-    Pragma::new("index_list", index_list)
-        .columns(&["seq", "name", "unique", "origin", "partial"])
-        .reads_schema(),
+    Pragma::new("index_list", index_list).columns(&["seq", "name", "unique", "origin", "partial"]).of_table(),
     Pragma::new("index_xinfo", |c| index_info(c, true))
         .columns(&["seqno", "cid", "name", "desc", "coll", "key"])
         .reads_schema(),
@@ -27,13 +25,13 @@ pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("pragma_list", pragma_list).columns(&["name"]),
     Pragma::new("table_info", |c| table_info(c, false))
         .columns(&["cid", "name", "type", "notnull", "dflt_value", "pk"])
-        .reads_schema(),
+        .of_table(),
     Pragma::new("table_list", table_list)
         .columns(&["schema", "name", "type", "ncol", "wr", "strict"])
         .reads_schema(),
     Pragma::new("table_xinfo", |c| table_info(c, true))
         .columns(&["cid", "name", "type", "notnull", "dflt_value", "pk", "hidden"])
-        .reads_schema(),
+        .of_table(),
 ];
 
 fn collation_list(c: &Call<'_>) -> Result<Rows> {

@@ -34,6 +34,10 @@ pub(super) struct Asked {
     later: Vec<Later>,
     /// For each query that is being bound: how much was put off before its result list.
     marks: Vec<usize>,
+    /// The statement is a query.
+    alone: bool,
+    /// It was ignored.
+    left_out: bool,
     /// A query was ignored: the whole answers nothing.
     nothing: bool,
     /// Occurrences of which a column was read.
@@ -66,6 +70,16 @@ impl Binder<'_> {
     /// From now on nobody is asked: what is bound stands in a table's definition.
     pub fn ask_nobody(&mut self) {
         self.asked.silent = true;
+    }
+
+    /// What is bound is a statement that is a query.
+    pub fn is_query(&mut self) {
+        self.asked.alone = true;
+    }
+
+    /// Whether the authorizer wants the query that is the statement left out, so that binding it ended at once.
+    pub fn leaves_out(&self) -> bool {
+        self.asked.left_out
     }
 
     /// Names the trigger whose body is being bound.
@@ -122,7 +136,7 @@ impl Binder<'_> {
                 Err(Error::sql(format!("not authorized to use function: {}", two.unwrap_or(""))))
             }
             (1, _) => Err(Error::new(Code::Auth, "not authorized")),
-            _ => Err(Error::sql("authorizer malfunction")),
+            _ => Err(Error::sql("authorizer malfunction").at_place(None)),
         }
     }
 
@@ -188,6 +202,10 @@ impl Binder<'_> {
             let inner = self.asked.inner.clone();
             self.asked.later.push(Later::Query(inner));
         } else if !self.ask(Action::Select, None, None, None)? {
+            if self.asked.alone {
+                self.asked.left_out = true;
+                return Err(Code::Auth.into());
+            }
             // Of a query that answers nothing no more is asked.
             self.asked.nothing = true;
             self.asked.silent = true;

@@ -314,8 +314,8 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         title: "a statement through which a panic went is carried out",
         file: "iolite/src/statement.rs",
-        find: "let error = unwound.as_ref().map(",
-        with: "let error = unwound.as_ref().filter(|_| !FAULT).map(",
+        find: "let failed = unwound.or_else(",
+        with: "let failed = unwound.filter(|_| !FAULT).or_else(",
         by: By::Test("iolite", "a_function_that_panics"),
     },
     Fault {

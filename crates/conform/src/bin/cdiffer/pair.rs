@@ -48,7 +48,32 @@ pub struct Found {
 }
 
 /// Differences that are explained: a line of the file is what a kind contains, a tab, and the reason.
-pub struct Known(Vec<String>);
+pub struct Known(Vec<Explained>);
+
+/// What a difference must be like that is explained.
+struct Explained {
+    harmless: bool,
+    /// Its kind contains all of these.
+    parts: Vec<String>,
+    /// For each of these there is a call before it that contains this: the call's words but for the handle.
+    after: Vec<String>,
+}
+
+impl Explained {
+    /// Reads `~PART & PART after CALL after CALL`: `~` and the calls may be missing.
+    fn read(text: &str) -> Explained {
+        let (harmless, text) = text.strip_prefix('~').map_or((false, text), |t| (true, t));
+        let mut words = text.split(" after ");
+        let parts = words.next().unwrap_or("").split(" & ").map(String::from).collect();
+        Explained { harmless, parts, after: words.map(String::from).collect() }
+    }
+
+    /// `before`: the calls up to this one.
+    fn explains(&self, kind: &str, before: &[String]) -> bool {
+        let called = |call: &String| before.iter().any(|l| without_handle(l).contains(call));
+        self.parts.iter().all(|p| kind.contains(p.as_str())) && self.after.iter().all(called)
+    }
+}
 
 /// What a difference is worth.
 #[derive(PartialEq)]
@@ -66,13 +91,13 @@ impl Known {
             std::fs::read_to_string(f).unwrap_or_else(|e| super::usage(&format!("{f}: {e}")))
         });
         let lines = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
-        Known(lines.filter_map(|l| Some(l.split_once('\t')?.0.to_string())).collect())
+        Known(lines.filter_map(|l| Some(Explained::read(l.split_once('\t')?.0))).collect())
     }
 
-    fn worth(&self, kind: &str) -> Worth {
-        match self.0.iter().find(|k| kind.contains(k.trim_start_matches('~'))) {
+    fn worth(&self, kind: &str, before: &[String]) -> Worth {
+        match self.0.iter().find(|k| k.explains(kind, before)) {
             None => Worth::New,
-            Some(k) if k.starts_with('~') => Worth::Harmless,
+            Some(k) if k.harmless => Worth::Harmless,
             Some(_) => Worth::Known,
         }
     }
@@ -108,6 +133,13 @@ fn apart<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str) {
     (&a[at..], &b[at..])
 }
 
+/// A call without the connection or statement that it is for.
+fn without_handle(line: &str) -> String {
+    let mut words = line.splitn(3, ' ');
+    let call = words.next().unwrap_or("");
+    format!("{call} {}", words.nth(1).unwrap_or(""))
+}
+
 /// The first words of the SQL of a line.
 fn subject(line: &str) -> String {
     line.split_once(" | ").map_or(String::new(), |(_, sql)| {
@@ -117,7 +149,14 @@ fn subject(line: &str) -> String {
 }
 
 /// The first difference that is more than harmless, and whether it is new.
-fn difference(i: usize, line: &str, stock: &Fields, ours: &Fields, known: &Known) -> Option<(Found, bool)> {
+fn difference(
+    i: usize,
+    script: &[String],
+    stock: &Fields,
+    ours: &Fields,
+    known: &Known,
+) -> Option<(Found, bool)> {
+    let line = script.get(i).map_or("end", |l| l);
     let none = ("-".to_string(), "-".to_string());
     for k in 0..stock.len().max(ours.len()) {
         let (a, b) = (stock.get(k).unwrap_or(&none), ours.get(k).unwrap_or(&none));
@@ -131,7 +170,7 @@ fn difference(i: usize, line: &str, stock: &Fields, ours: &Fields, known: &Known
         let about =
             stock.first().filter(|f| f.0 == ABOUT).map_or_else(|| subject(line), |f| format!("[{}]", f.1));
         let kind = format!("{call} {about} {name}: {} -> {}", shape(x), shape(y));
-        let worth = known.worth(&kind);
+        let worth = known.worth(&kind, &script[..i]);
         if worth != Worth::Harmless {
             let found = Found { line: i, kind, name, stock: a.1.clone(), ours: b.1.clone() };
             return Some((found, worth == Worth::New));
@@ -156,13 +195,13 @@ pub fn first_difference(l: &Libraries, script: &[String], dir: &Path, known: &Kn
     let mut found = None;
     for (i, line) in script.iter().enumerate() {
         let (x, y) = (a.run(line), b.run(line));
-        found = difference(i, line, &x, &y, known);
+        found = difference(i, script, &x, &y, known);
         if found.is_some() {
             break;
         }
     }
     let (x, y) = (a.finish(), b.finish());
-    found = found.or_else(|| difference(script.len(), "end", &x, &y, known));
+    found = found.or_else(|| difference(script.len(), script, &x, &y, known));
     found.filter(|f| f.1).map(|f| f.0)
 }
 
