@@ -625,3 +625,43 @@ fn a_mode_of_vacuuming_is_not_written_into_a_file_that_another_has_made_one_with
     drop(c);
     assert_eq!(dir.stock("a.db", "PRAGMA auto_vacuum; PRAGMA integrity_check").trim(), "0\nok");
 }
+
+#[test]
+fn a_copy_that_reserves_other_bytes_is_gone_on_with_or_taken_back() {
+    for (name, mode) in [("a.db", "delete"), ("a.db", "wal"), (":memory:", "memory")] {
+        let dir = Scratch::new();
+        let to = if name == ":memory:" { Connection::open_in_memory().unwrap() } else { open(&dir, name) };
+        let from = Connection::open_in_memory().unwrap();
+        from.reserve_at_vacuum("main", Some(24)).unwrap();
+        run(&from, "PRAGMA page_size = 1024");
+        run(&to, &format!("PRAGMA page_size = 1024; PRAGMA journal_mode = {mode}"));
+        for c in [&from, &to] {
+            fill(c);
+        }
+        run(&from, "UPDATE t SET v = 1");
+        let look = |v: i64| {
+            let seen = one(&to, "SELECT min(v), max(v), count(*) FROM t")
+                + " "
+                + &one(&to, "PRAGMA integrity_check");
+            assert_eq!(seen, state(v), "{mode}");
+        };
+        let mut begun = to.backup("main", &from, "main").unwrap();
+        begun.step(5).unwrap();
+        drop(begun);
+        look(0);
+        to.backup("main", &from, "main").unwrap().step(-1).unwrap();
+        look(1);
+        run(&to, "UPDATE t SET v = 2");
+        look(2);
+        to.reserve_at_vacuum("main", Some(40)).unwrap();
+        if mode == "delete" {
+            let reader = open(&dir, name);
+            run(&reader, "BEGIN; SELECT * FROM t");
+            assert_eq!(code(&to, "VACUUM"), Code::Busy);
+            run(&reader, "COMMIT");
+            look(2);
+        }
+        run(&to, "VACUUM; UPDATE t SET v = 3");
+        look(3);
+    }
+}
