@@ -95,6 +95,11 @@ impl Shared {
         self.pager.try_borrow_mut().map_err(|_| Code::Misuse.into())
     }
 
+    /// Whether it is open in the process from which this one was forked.
+    pub fn is_inherited(&self) -> bool {
+        self.pager().is_ok_and(|p| p.is_inherited())
+    }
+
     pub fn tree(&self, root: Pgno) -> Rc<Tree> {
         self.trees
             .borrow_mut()
@@ -392,22 +397,22 @@ impl Btree {
     /// Begins to read, unless that happened already.
     #[inline]
     pub fn begin_read(&self) -> Result<()> {
-        if let Some(at) = self.at() {
-            if at.seat.state.get() == TxnState::None {
-                at.may_begin(false, false)?;
-                self.begin_read_alone()?;
-                at.begun(TxnState::Read, false);
-            }
-            return Ok(());
-        }
-        self.begin_read_alone()
+        let Some(at) = self.at().filter(|at| at.seat.state.get() == TxnState::None) else {
+            return self.begin_read_alone();
+        };
+        at.may_begin(false, false)?;
+        self.begin_read_alone()?;
+        at.begun(TxnState::Read, false);
+        Ok(())
     }
 
     #[inline]
     fn begin_read_alone(&self) -> Result<()> {
-        if self.pager()?.state() != State::Open {
-            return Ok(());
+        let mut pager = self.pager()?;
+        if pager.state() != State::Open {
+            return pager.begin_read();
         }
+        drop(pager);
         self.begin_read_slow()
     }
 
@@ -571,6 +576,14 @@ impl Btree {
     /// The state of the transaction on the file, whichever connection's that is.
     pub(crate) fn pager_state(&self) -> TxnState {
         self.pager().map_or(TxnState::Write, |p| p.txn_state())
+    }
+
+    /// `SQLITE_LOCKED_SHAREDCACHE` while another connection that shares the cache writes: what is read page by page shows that.
+    pub fn check_no_other_writes(&self) -> Result<()> {
+        match self.txn_state() != TxnState::Write && self.pager_state() == TxnState::Write {
+            true => Err(Code::LockedSharedcache.into()),
+            false => Ok(()),
+        }
     }
 
     /// The first half of a commit: see [`Btree::commit_phase_two`].

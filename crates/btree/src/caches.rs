@@ -24,10 +24,11 @@ impl Caches {
         self.members.join()
     }
 
-    /// The database with this name for a connection: the one that others have open, or what `open` gives.
+    /// The database with this name for a connection: the one that others of this process have open, or what `open` gives. What a
+    /// parent had open when this process was forked may be in the midst of its transaction.
     pub fn open(&self, name: &[u8], member: &Member, open: impl FnOnce() -> Result<Btree>) -> Result<Btree> {
         let found = self.open.borrow().iter().find(|(n, _)| n == name).and_then(|(_, s)| s.upgrade());
-        let shared = match found.filter(|s| !s.closed.get()) {
+        let shared = match found.filter(|s| !s.closed.get() && !s.is_inherited()) {
             Some(s) => s,
             None => {
                 let s = open()?.0;

@@ -263,6 +263,8 @@ impl Btree {
         if foreign {
             return self.pager()?.set_foreign_image(total, bytes);
         }
+        let reserved = self.0.header_page()?[20];
+        self.pager()?.set_reserved_by_content(reserved);
         self.0.refresh()
     }
 }

@@ -73,6 +73,7 @@ impl Connection {
     /// The bytes that a file with the content of a database would have, as this connection sees it now.
     pub fn serialize(&self, database: &str) -> Result<Vec<u8>> {
         let b = self.btree(database)?;
+        b.check_no_other_writes()?;
         if !self.is_autocommit() {
             // It is of the state that the transaction reads from now on.
             b.begin_read()?;

@@ -154,6 +154,8 @@ pub struct Pager {
     pub(crate) epoch: u64,
     /// The content being written has pages of another size: so many, of so many bytes in all.
     pub(crate) foreign_image: Option<(Pgno, u64)>,
+    /// The bytes reserved on each page before the content that is being written, where that reserves others.
+    pub(crate) reserved_before: Option<u8>,
     pub(crate) error: Option<Error>,
     /// Going back to a savepoint failed on the way: the transaction cannot be committed any more.
     pub(crate) half_undone: Option<Error>,
@@ -274,6 +276,7 @@ impl Pager {
             data_version: 1,
             epoch: 0,
             foreign_image: None,
+            reserved_before: None,
             error: None,
             half_undone: None,
             stats: CacheStats::default(),
@@ -326,7 +329,7 @@ impl Pager {
     }
 
     /// Whether this process was forked from the one that opened the file: whatever was under way is its parent's to end.
-    pub(crate) fn is_inherited(&self) -> bool {
+    pub fn is_inherited(&self) -> bool {
         self.kind == Kind::File && self.file.as_ref().is_some_and(|f| f.is_inherited())
     }
 

@@ -83,6 +83,12 @@ impl Pager {
         Ok(())
     }
 
+    /// Says how many bytes of each page the content being written reserves; if it is taken back, those of before count again.
+    pub fn set_reserved_by_content(&mut self, reserved: u8) {
+        let before = std::mem::replace(&mut self.reserved, reserved);
+        self.reserved_before.get_or_insert(before);
+    }
+
     /// `PRAGMA cache_size`: pages, or KiB if negative.
     pub fn set_cache_size(&mut self, n: i32) {
         self.cache_setting = n;

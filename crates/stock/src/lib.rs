@@ -183,6 +183,13 @@ impl Connection {
         if code == 0 { Ok(()) } else { Err(Error { code, message: format!("cannot load {path}") }) }
     }
 
+    /// Reserves so many bytes of each page in a database that is still empty.
+    pub fn reserve(&self, mut bytes: i32) {
+        let arg = (&raw mut bytes).cast();
+        // SAFETY: the handle is open, and this request reads and writes one number.
+        unsafe { ffi::sqlite3_file_control(self.db, c"main".as_ptr(), ffi::SQLITE_FCNTL_RESERVE_BYTES, arg) };
+    }
+
     /// Waits for locks.
     pub fn busy_timeout(&self, ms: i32) {
         // SAFETY: as above.

@@ -61,10 +61,10 @@ fn auto_vacuum(c: &Call<'_>) -> Result<Rows> {
         let before = c.reading(|b| Ok(b.auto_vacuum()))?;
         let marked = before != AutoVacuum::None && mode != AutoVacuum::None && b.page_count() > 0;
         if marked {
-            // The header first: it may be refused.
-            c.writing(|b| match before == mode {
-                true => Ok(()),
-                false => b.set_meta(7, (mode == AutoVacuum::Incremental) as u32),
+            // The header first: it may be refused. Another's VACUUM may have come in between, after which it says nothing of a mode.
+            c.writing(|b| match b.auto_vacuum() {
+                now if now == AutoVacuum::None || now == mode => Ok(()),
+                _ => b.set_meta(7, (mode == AutoVacuum::Incremental) as u32),
             })?;
         }
         b.set_auto_vacuum(mode)?;

@@ -1,7 +1,7 @@
 //! Paths that cross on one file: journal modes beside each other, several files in one commit, files that move or are cut,
 //! links, forks. What is asked each time: is everything there that was committed, and nothing else.
 
-use iolite::engine::{Code, Connection, OpenFlags};
+use iolite::engine::{Caches, Code, Connection, OpenFlags};
 use iolite_testkit::{Child, Scratch};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown, symlink};
@@ -557,5 +557,111 @@ fn a_forked_child_may_drop_what_it_has_inherited_and_open_its_own() {
             run(&c, "COMMIT");
             assert_eq!(after_crash(&dir, "a.db"), state(1), "{mode} {locking}");
         }
+    }
+}
+
+#[test]
+fn a_forked_child_has_caches_of_its_own() {
+    for mode in ["delete", "wal"] {
+        let dir = Scratch::new();
+        let caches = Caches::default();
+        let name = format!("file:{}?cache=shared", dir.name("a.db"));
+        let shared = || {
+            let flags = OpenFlags { uri: true, ..OpenFlags::default() };
+            Connection::open_interruptible(name.as_bytes(), flags, Default::default(), Some(&caches)).unwrap()
+        };
+        let c = shared();
+        run(&c, &format!("PRAGMA journal_mode = {mode}"));
+        fill(&c);
+        let idle = shared();
+        run(&c, "BEGIN; UPDATE t SET v = 1");
+        let child = Child::fork(|| {
+            // The cache is in the midst of its parent's transaction.
+            assert_eq!(code(&idle, "PRAGMA user_version"), Code::IoerrLock);
+            assert_eq!(code(&c, "SELECT sum(v) FROM t"), Code::IoerrLock);
+            let own = shared();
+            assert_eq!(one(&own, "SELECT min(v), max(v), count(*) FROM t"), format!("0|0|{ROWS}"));
+            one(&own, "PRAGMA integrity_check") == "ok"
+        });
+        assert!(child.wait(), "{mode}");
+        run(&c, "COMMIT");
+        assert_eq!(after_crash(&dir, "a.db"), state(1), "{mode}");
+    }
+}
+
+#[test]
+fn an_image_shows_nothing_that_another_connection_has_not_committed() {
+    let dir = Scratch::new();
+    let caches = Caches::default();
+    let name = format!("file:{}?cache=shared", dir.name("a.db"));
+    let shared = || {
+        let flags = OpenFlags { uri: true, ..OpenFlags::default() };
+        Connection::open_interruptible(name.as_bytes(), flags, Default::default(), Some(&caches)).unwrap()
+    };
+    let (c, other) = (shared(), shared());
+    run(&c, "CREATE TABLE t(x)");
+    let before = other.serialize("main").unwrap();
+    run(&c, "BEGIN; INSERT INTO t VALUES(1)");
+    assert_eq!(other.serialize("main").unwrap_err().code(), Code::LockedSharedcache);
+    assert_ne!(c.serialize("main").unwrap(), before);
+    run(&c, "ROLLBACK");
+    assert_eq!(other.serialize("main").unwrap(), before);
+}
+
+#[test]
+fn a_mode_of_vacuuming_is_not_written_into_a_file_that_another_has_made_one_without() {
+    let dir = Scratch::new();
+    let c = open(&dir, "a.db");
+    run(&c, "PRAGMA auto_vacuum = full; CREATE TABLE t(x); INSERT INTO t VALUES(1)");
+    let other = open(&dir, "a.db");
+    run(&other, "BEGIN IMMEDIATE");
+    c.busy_handler(Some(Rc::new(move |_| {
+        run(&other, "COMMIT; PRAGMA auto_vacuum = none; VACUUM");
+        true
+    })))
+    .unwrap();
+    run(&c, "PRAGMA auto_vacuum = incremental");
+    assert_eq!(one(&c, "PRAGMA auto_vacuum"), "0");
+    drop(c);
+    assert_eq!(dir.stock("a.db", "PRAGMA auto_vacuum; PRAGMA integrity_check").trim(), "0\nok");
+}
+
+#[test]
+fn a_copy_that_reserves_other_bytes_is_gone_on_with_or_taken_back() {
+    for (name, mode) in [("a.db", "delete"), ("a.db", "wal"), (":memory:", "memory")] {
+        let dir = Scratch::new();
+        let to = if name == ":memory:" { Connection::open_in_memory().unwrap() } else { open(&dir, name) };
+        let from = Connection::open_in_memory().unwrap();
+        from.reserve_at_vacuum("main", Some(24)).unwrap();
+        run(&from, "PRAGMA page_size = 1024");
+        run(&to, &format!("PRAGMA page_size = 1024; PRAGMA journal_mode = {mode}"));
+        for c in [&from, &to] {
+            fill(c);
+        }
+        run(&from, "UPDATE t SET v = 1");
+        let look = |v: i64| {
+            let seen = one(&to, "SELECT min(v), max(v), count(*) FROM t")
+                + " "
+                + &one(&to, "PRAGMA integrity_check");
+            assert_eq!(seen, state(v), "{mode}");
+        };
+        let mut begun = to.backup("main", &from, "main").unwrap();
+        begun.step(5).unwrap();
+        drop(begun);
+        look(0);
+        to.backup("main", &from, "main").unwrap().step(-1).unwrap();
+        look(1);
+        run(&to, "UPDATE t SET v = 2");
+        look(2);
+        to.reserve_at_vacuum("main", Some(40)).unwrap();
+        if mode == "delete" {
+            let reader = open(&dir, name);
+            run(&reader, "BEGIN; SELECT * FROM t");
+            assert_eq!(code(&to, "VACUUM"), Code::Busy);
+            run(&reader, "COMMIT");
+            look(2);
+        }
+        run(&to, "VACUUM; UPDATE t SET v = 3");
+        look(3);
     }
 }

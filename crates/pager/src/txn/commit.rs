@@ -209,6 +209,7 @@ impl Pager {
         self.dirty.clear();
         self.journal = None;
         self.foreign_image = None;
+        self.reserved_before = None;
         self.half_undone = None;
         // The state of the file is another one: the next transaction finds out which.
         self.era = None;

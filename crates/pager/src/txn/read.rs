@@ -15,11 +15,12 @@ impl Pager {
         if let Some(e) = &self.error {
             return Err(e.clone());
         }
-        if self.state != State::Open {
-            return Ok(());
-        }
-        if self.is_inherited() {
-            self.open_again()?;
+        match (self.state, self.is_inherited()) {
+            (State::Open, true) => self.open_again()?,
+            (State::Open, false) => {}
+            // The transaction is the parent's.
+            (_, true) => return Err(Code::IoerrLock.into()),
+            (_, false) => return Ok(()),
         }
         if self.kind != Kind::File {
             self.state = State::Reader;

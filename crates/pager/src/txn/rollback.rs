@@ -98,6 +98,7 @@ impl Pager {
     }
 
     pub(super) fn undo_transaction(&mut self) -> Result<()> {
+        self.reserved = self.reserved_before.take().unwrap_or(self.reserved);
         if self.kind != Kind::File {
             return self.undo_to(0);
         }

@@ -402,4 +402,32 @@ pub(super) const FAULTS: &[Fault] = &[
         with: "found?.is_some_and(|total| FAULT || total == s.total)",
         by: By::Test("iolite-conform", "answers"),
     },
+    Fault {
+        title: "a copy's bytes reserved on each page are not learnt",
+        file: "btree/src/copy.rs",
+        find: "        self.pager()?.set_reserved_by_content(reserved);",
+        with: "        if !FAULT { self.pager()?.set_reserved_by_content(reserved); }",
+        by: By::Test("iolite", "a_copy_that_reserves_other_bytes"),
+    },
+    Fault {
+        title: "a forked child joins its parent's caches",
+        file: "btree/src/caches.rs",
+        find: "!s.closed.get() && !s.is_inherited()",
+        with: "!s.closed.get() && (FAULT || !s.is_inherited())",
+        by: By::Test("iolite", "a_forked_child_has_caches"),
+    },
+    Fault {
+        title: "an image shows what another connection has not committed",
+        file: "iolite/src/image.rs",
+        find: "        b.check_no_other_writes()?;",
+        with: "        if !FAULT { b.check_no_other_writes()?; }",
+        by: By::Test("iolite", "an_image_shows_nothing"),
+    },
+    Fault {
+        title: "PRAGMA auto_vacuum believes what it read before it had the lock",
+        file: "iolite/src/pragma/file.rs",
+        find: "                now if now == AutoVacuum::None || now == mode => Ok(()),",
+        with: "                now if !FAULT && (now == AutoVacuum::None || now == mode) => Ok(()),",
+        by: By::Test("iolite", "a_mode_of_vacuuming"),
+    },
 ];

@@ -138,7 +138,14 @@ impl Agent {
             Db::Iolite(c) => {
                 let target = iolite::engine::Connection::open(to)?;
                 let mut b = target.backup("main", c, database)?;
-                self.steps(slot, &mut |pages| Ok(b.step(pages)?))
+                // Who wrote the copy goes on with it.
+                self.steps(slot, &mut |pages| match b.step(pages)? {
+                    false => Ok(false),
+                    true => match target.query("PRAGMA integrity_check", &[])?[0][0].to_string_lossy() {
+                        ok if ok == "ok" => Ok(true),
+                        found => Err(Refusal(11, "copy".into(), found)),
+                    },
+                })
             }
             Db::Stock(c) => {
                 let target = iolite_stock::Connection::open(to)?;

@@ -51,8 +51,10 @@ pub enum Op {
     Hold {
         db: usize,
     },
+    /// Into a file with content in pages of this size, which reserve other bytes, or a new one.
     Backup {
         db: usize,
+        onto: Option<u32>,
     },
     More(i32),
     Finish,
@@ -164,6 +166,9 @@ const SCHEMA: &[&str] = &[
     "DROP TRIGGER IF EXISTS {db}.g",
 ];
 
+/// Sizes of pages.
+pub const PAGES: &[u32] = &[512, 1024, 4096, 4096, 65536];
+
 const MODES: &[&str] = &["wal", "delete", "truncate", "persist", "memory", "off"];
 
 /// What the histories of one round are made of. Each round draws a few things of all, which then meet often.
@@ -270,7 +275,7 @@ fn how(rng: &mut Rng) -> How {
 fn vacuum(rng: &mut Rng) -> String {
     match rng.below(8) {
         0..2 => "VACUUM {db}".into(),
-        2..4 => format!("PRAGMA {{db}}.page_size = {}; VACUUM {{db}}", rng.pick(&[512, 1024, 2048, 4096])),
+        2..4 => format!("PRAGMA {{db}}.page_size = {}; VACUUM {{db}}", rng.pick(PAGES)),
         4 => format!("PRAGMA {{db}}.auto_vacuum = {}; VACUUM {{db}}", rng.below(3)),
         5 => "PRAGMA {db}.incremental_vacuum".into(),
         _ => "PRAGMA {db}.incremental_vacuum(3)".into(),
@@ -304,7 +309,7 @@ impl Flavour {
             Kind::Check => Op::Check { db },
             Kind::Held => match rng.below(8) {
                 0..3 => Op::Hold { db },
-                3 => Op::Backup { db },
+                3 => Op::Backup { db, onto: rng.chance(50).then(|| *rng.pick(PAGES)) },
                 4..6 => Op::More(*rng.pick(&[1, 5, -1])),
                 _ => Op::Finish,
             },

@@ -33,7 +33,8 @@ type Failure = (String, Vec<String>);
 
 /// A round, as drawn.
 struct Round {
-    pragmas: [String; 2],
+    /// The bytes that each page of a file reserves, and its other settings.
+    files: [(i32, String); 2],
     /// And whether the two connections of the process share a cache.
     engines: Vec<(&'static str, bool)>,
     steps: Vec<(Actor, Op)>,
@@ -44,15 +45,18 @@ struct Round {
 impl Round {
     fn draw(seed: u64, steps: usize, engines: &Option<Vec<&'static str>>) -> Round {
         let mut rng = Rng::new(seed);
-        let mut pragmas = || {
-            format!(
-                "PRAGMA page_size = {}; PRAGMA auto_vacuum = {}; PRAGMA journal_mode = {}",
-                rng.pick(&[512, 1024, 4096]),
+        // Files that are attached to each other have one encoding.
+        let encoding = *rng.pick(&["UTF-8", "UTF-8", "UTF-16le", "UTF-16be"]);
+        let mut file = || {
+            let pragmas = format!(
+                "PRAGMA encoding = '{encoding}'; PRAGMA page_size = {}; PRAGMA auto_vacuum = {}; PRAGMA journal_mode = {}",
+                rng.pick(draw::PAGES),
                 rng.below(3),
                 rng.pick(&["wal", "delete"])
-            )
+            );
+            (*rng.pick(&[0, 0, 0, 8, 32]), pragmas)
         };
-        let pragmas = [pragmas(), pragmas()];
+        let files = [file(), file()];
         // Two processes meet more often than three.
         let mut drawn = vec![*rng.pick(&["iolite", "iolite", "stock"]), "iolite", "stock"];
         drawn.truncate(2 + rng.below(2));
@@ -60,12 +64,12 @@ impl Round {
         let engines: Vec<_> = engines.into_iter().map(|e| (e, rng.chance(15))).collect();
         let steps = draw::history(&mut rng, steps, engines.len());
         let kills = engines.iter().map(|_| rng.chance(50)).collect();
-        Round { pragmas, engines, steps, kills, first: rng.pick::<&str>(&["iolite", "stock"]) }
+        Round { files, engines, steps, kills, first: rng.pick::<&str>(&["iolite", "stock"]) }
     }
 
     /// Plays it; the failure and the story of a round that failed.
     fn play(&self, dir: &Path) -> (Result<End, Failure>, BTreeMap<String, u64>) {
-        let mut play = match Play::new(dir, &self.pragmas, &self.engines) {
+        let mut play = match Play::new(dir, &self.files, &self.engines) {
             Ok(play) => play,
             Err(e) => return (Err((e, Vec::new())), BTreeMap::new()),
         };
@@ -87,7 +91,7 @@ impl Round {
 
     fn with(&self, steps: Vec<(Actor, Op)>) -> Round {
         Round {
-            pragmas: self.pragmas.clone(),
+            files: self.files.clone(),
             engines: self.engines.clone(),
             steps,
             kills: self.kills.clone(),
@@ -200,7 +204,7 @@ fn main() {
                 let whose = if too { "stock does so, too" } else { "FAILED" };
                 println!(
                     "{whose}: seed {seed} round {number}: {failure}\n{:?} {:?}",
-                    round.pragmas, round.engines
+                    round.files, round.engines
                 );
                 story.iter().for_each(|l| println!("  {l:.600}"));
             }

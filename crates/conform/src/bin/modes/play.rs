@@ -253,8 +253,9 @@ fn body(db: &str, n: i64, how: &How) -> String {
 }
 
 /// A database as it is at first, made by stock.
-fn prepare(path: &Path, pragmas: &str) -> Done {
+fn prepare(path: &Path, reserved: i32, pragmas: &str) -> Done {
     let c = iolite_stock::Connection::open(&path.to_string_lossy()).map_err(|e| e.message)?;
+    c.reserve(reserved);
     c.execute_batch(&format!(
         "{pragmas}; CREATE TABLE t(id INTEGER PRIMARY KEY, k INTEGER, ver INTEGER, pad TEXT); CREATE INDEX t_k ON t(k);
          CREATE TABLE ledger(n INTEGER PRIMARY KEY); CREATE TABLE sums(rows, k, ver, version); INSERT INTO sums VALUES(0, 0, 0, 0); BEGIN; {} COMMIT",
@@ -265,11 +266,15 @@ fn prepare(path: &Path, pragmas: &str) -> Done {
 
 impl Play {
     /// A folder with two databases, and the processes.
-    pub fn new(dir: &Path, pragmas: &[String; 2], engines: &[(&'static str, bool)]) -> Result<Play, String> {
+    pub fn new(
+        dir: &Path,
+        files: &[(i32, String); 2],
+        engines: &[(&'static str, bool)],
+    ) -> Result<Play, String> {
         let _ = std::fs::remove_dir_all(dir);
         std::fs::create_dir_all(dir).map_err(|e| e.to_string())?;
-        for (file, pragmas) in FILES.iter().zip(pragmas) {
-            prepare(&dir.join(file), pragmas)?;
+        for (file, (reserved, pragmas)) in FILES.iter().zip(files) {
+            prepare(&dir.join(file), *reserved, pragmas)?;
         }
         let book = || Book { sure: [1].into(), ..Book::default() };
         Ok(Play {
@@ -510,8 +515,15 @@ impl Play {
                     Asked::Hold { file },
                 )
             }
-            Op::Backup { db } if frames < 3 => {
+            Op::Backup { db, onto } if frames < 3 => {
                 let path = dir.join(format!("{fresh}.backup"));
+                if let Some(size) = onto {
+                    let before = iolite_stock::Connection::open(&path.to_string_lossy()).ok()?;
+                    before.reserve(16);
+                    let sql =
+                        format!("PRAGMA page_size = {size}; CREATE TABLE x AS SELECT zeroblob(90000) AS b");
+                    before.execute_batch(&sql).ok()?;
+                }
                 let order = format!("backup\t{}\t{}", name(*db)?, path.display());
                 let file = c.file(*db);
                 self.files = fresh;
@@ -666,6 +678,8 @@ impl Play {
     fn copied(&mut self, path: &Path, file: usize, floor: &Set) -> Done {
         let told = |e: iolite_stock::Error| format!("copy: {e:?}");
         let c = iolite_stock::Connection::open(&path.to_string_lossy()).map_err(told)?;
+        // Who made the copy may be just closing it.
+        c.busy_timeout(2000);
         let row = c.query(&sums("main")).map_err(told)?;
         let text: Vec<String> = row.first().into_iter().flatten().map(crate::agent::text).collect();
         let seen = agreed(&text.join("|")).map_err(|e| format!("copy: {e}"))?;
