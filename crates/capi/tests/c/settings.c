@@ -28,8 +28,10 @@ static void switches(sqlite3 *db) {
   run(db, "insert into t values(7, 7); select count(*) from log");
   set(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 1);
   run(db, "drop trigger mine; insert into t values(7, 7); select count(*) from log");
+  run(db, "create trigger writes instead of insert on v begin insert into log values('view'); end");
   set(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0);
   run(db, "select * from v");
+  run(db, "insert into v select a from t limit 1; select count(*) from log where rowid > 0");
   run(db, "insert into t select a, a from v");
   run(db, "create temp view own as select 5; select * from own");
   set(db, SQLITE_DBCONFIG_ENABLE_VIEW, 1);

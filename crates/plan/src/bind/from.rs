@@ -522,7 +522,7 @@ impl Binder<'_> {
                 if args.is_some() {
                     return Err(Error::sql(format!("'{name}' is not a function")).nowhere());
                 }
-                let (query, columns) = self.view(db, &table, names, select)?;
+                let (query, columns) = self.read_view(db, &table, names, select)?;
                 Ok((SourceKind::Subquery(Box::new(query)), table.name.clone(), Some(db), columns))
             }
             TableKind::Virtual { .. } if !self.env.virtual_tables => Err(self.no_such_table(q)),
@@ -551,6 +551,20 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// The query of a view whose rows are read, which settings may forbid.
+    pub(crate) fn read_view(
+        &mut self,
+        db: usize,
+        view: &Rc<Table>,
+        names: &[Name],
+        select: &ast::Select,
+    ) -> Result<(FromQuery, Columns)> {
+        if !self.env.views && db != TEMP {
+            return Err(Error::sql(format!("access to view \"{}\" prohibited", view.name)));
+        }
+        self.view(db, view, names, select)
+    }
+
     /// The query that a view stands for.
     pub(crate) fn view(
         &mut self,
@@ -561,9 +575,6 @@ impl Binder<'_> {
     ) -> Result<(FromQuery, Columns)> {
         if self.views.iter().any(|(d, n)| *d == db && n.eq_ignore_ascii_case(&view.name)) {
             return Err(Error::sql(format!("view {} is circularly defined", view.name)));
-        }
-        if !self.env.views && db != 1 {
-            return Err(Error::sql(format!("access to view \"{}\" prohibited", view.name)));
         }
         self.count_use(db, view)?;
         self.enter()?;
