@@ -86,12 +86,8 @@ pub(crate) fn compile(
     }
     conn.0.check_schema_locks()?;
     match compile_once(conn, parsed, text, (p, false), watch) {
-        // The catalog may be out of date: somebody else may have made what the text names, but no function.
-        Err(e)
-            if e.code() == iolite_base::Code::Error
-                && !e.message().starts_with("no such function")
-                && conn.0.look_again() =>
-        {
+        // The catalog may be out of date: somebody else may have made what the text names.
+        Err(e) if e.code() == iolite_base::Code::Error && conn.0.look_again() => {
             conn.0.load_schemas()?;
             *p = Program::default();
             compile_once(conn, parsed, text, (p, false), watch)?;

@@ -1,7 +1,7 @@
 //! What belongs to a database file: its header, its pages, its journal, and how its pages are kept.
 
 use super::words::{int32, number, truth, truth_or, whole};
-use super::{Call, Pragma, Rows, Writes, int, one, text};
+use super::{Call, Pragma, Rows, Schemas, Writes, int, one, text};
 use iolite_base::{Encoding, Error, Result};
 use iolite_btree::{AutoVacuum, Btree, JournalMode, LeaseTerms, LockingMode, SecureDelete, SyncMode};
 
@@ -16,7 +16,7 @@ pub(super) static PRAGMAS: &[Pragma] = &[
         .columns(&["cache_size"])
         .silent()
         .writes(Writes::WithValue),
-    Pragma::new("encoding", encoding).silent().reads_schema(),
+    Pragma::new("encoding", encoding).silent().needs(Schemas::Known),
     Pragma::new("freelist_count", freelist_count),
     Pragma::new("journal_mode", journal_mode).writes(Writes::Always),
     Pragma::new("journal_size_limit", journal_size_limit),

@@ -40,9 +40,7 @@ struct Pragma {
     name: &'static str,
     /// `None`: one of the pragma's name.
     columns: Option<&'static [&'static str]>,
-    reads_schema: bool,
-    /// Its value names a table, whose database alone is read.
-    of_table: bool,
+    schemas: Schemas,
     silent: bool,
     writes: Writes,
     work: Work,
@@ -54,6 +52,42 @@ struct Pragma {
 enum Work {
     Run(fn(&Call<'_>) -> Result<Rows>),
     Set(&'static Flag),
+}
+
+/// What a pragma needs to know of the schemas before it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Schemas {
+    /// Nothing.
+    Unread,
+    /// What was read of them, at any time.
+    Known,
+    /// What they say now, until it ends: that of the database named before it, or all.
+    Current,
+    /// As `Current`, where nothing is named or given that of the main database.
+    Main,
+    /// As `Current`, where nothing is named that of the table which is its value.
+    OfTable,
+    /// What they say now; it may change that.
+    Changed,
+}
+
+impl Schemas {
+    fn look(self, inner: &Inner, named: Option<&str>, value: Option<&str>) -> Result<()> {
+        let home = || {
+            inner.load_schemas()?;
+            let catalog = inner.catalog.borrow();
+            let found = value.and_then(|v| catalog.table(None, v));
+            Ok::<_, Error>(found.map(|(db, _)| catalog.schemas[db].name.to_string()))
+        };
+        match self {
+            Schemas::Unread => Ok(()),
+            Schemas::Known => inner.load_schemas(),
+            Schemas::Main if value.is_none() => inner.be_current(named.or(Some("main")), true),
+            Schemas::OfTable if named.is_none() => inner.be_current(home()?.as_deref(), true),
+            Schemas::Current | Schemas::Main | Schemas::OfTable => inner.be_current(named, true),
+            Schemas::Changed => inner.be_current(named, false),
+        }
+    }
 }
 
 /// When a pragma may change a database file.
@@ -75,8 +109,7 @@ impl Pragma {
         Pragma {
             name,
             columns: None,
-            reads_schema: false,
-            of_table: false,
+            schemas: Schemas::Unread,
             silent: false,
             writes: Writes::Never,
             work,
@@ -93,14 +126,9 @@ impl Pragma {
         Pragma { columns: Some(columns), ..self }
     }
 
-    /// Works on the schema, which must be read before.
-    const fn reads_schema(self) -> Pragma {
-        Pragma { reads_schema: true, ..self }
-    }
-
-    /// Tells of a table.
-    const fn of_table(self) -> Pragma {
-        Pragma { reads_schema: true, of_table: true, ..self }
+    /// Needs to know this of the schemas.
+    const fn needs(self, schemas: Schemas) -> Pragma {
+        Pragma { schemas, ..self }
     }
 
     /// Answers nothing when it is given a value.
@@ -147,7 +175,7 @@ pub(crate) fn compile(
         return Ok(program);
     }
     let p = find(&name.name.text);
-    if p.is_some_and(|p| p.reads_schema) {
+    if p.is_some_and(|p| p.schemas != Schemas::Unread) {
         conn.0.load_schemas()?;
     }
     let schema = name.schema.as_ref().map(|s| s.text.to_string());
@@ -167,27 +195,8 @@ pub(crate) fn compile(
     let silent = value.is_some() && p.silent;
     let own = [p.name];
     let columns = if silent { &[] } else { p.columns.unwrap_or(&own) };
-    // `optimize` may write to the schema that it has read.
-    let reads = p.reads_schema && p.name != "optimize";
     let work = move |c: &Connection| {
-        if p.name == "encoding" {
-            // It does not change under who knows it.
-            c.0.load_schemas()?;
-        } else if p.reads_schema {
-            // Without any name this one means the main database.
-            let main = (value.is_none() && p.name == "foreign_key_check").then(|| "main".to_string());
-            let home = || {
-                c.0.load_schemas()?;
-                let catalog = c.0.catalog.borrow();
-                let found = value.as_ref().and_then(|v| catalog.table(None, v));
-                Ok::<_, Error>(found.map(|(db, _)| catalog.schemas[db].name.to_string()))
-            };
-            let one = match schema.clone().or(main) {
-                None if p.of_table => home()?,
-                named => named,
-            };
-            c.0.be_current(one.as_deref(), reads)?;
-        }
+        p.schemas.look(&c.0, schema.as_deref(), value.as_deref())?;
         let call = Call { conn: c, schema: schema.as_deref(), value: value.as_deref(), number };
         let rows = match p.work {
             Work::Run(run) => run(&call)?,

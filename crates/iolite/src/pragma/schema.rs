@@ -1,6 +1,6 @@
 //! Lists: of tables, columns, indexes and foreign keys, of databases, and of what the connection knows.
 
-use super::{Call, Pragma, Rows, all, opt_text, text};
+use super::{Call, Pragma, Rows, Schemas, all, opt_text, text};
 use iolite_base::Result;
 use iolite_catalog::{ColumnSource, TableKind};
 use iolite_ext::FunctionFlags;
@@ -14,24 +14,28 @@ pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("database_list", database_list).columns(&["seq", "name", "file"]),
     Pragma::new("foreign_key_list", foreign_key_list)
         .columns(&["id", "seq", "table", "from", "to", "on_update", "on_delete", "match"])
-        .of_table(),
+        .needs(Schemas::OfTable),
     Pragma::new("function_list", function_list).columns(&["name", "builtin", "type", "enc", "narg", "flags"]),
-    Pragma::new("index_info", |c| index_info(c, false)).columns(&["seqno", "cid", "name"]).reads_schema(),
-    Pragma::new("index_list", index_list).columns(&["seq", "name", "unique", "origin", "partial"]).of_table(),
+    Pragma::new("index_info", |c| index_info(c, false))
+        .columns(&["seqno", "cid", "name"])
+        .needs(Schemas::Current),
+    Pragma::new("index_list", index_list)
+        .columns(&["seq", "name", "unique", "origin", "partial"])
+        .needs(Schemas::OfTable),
     Pragma::new("index_xinfo", |c| index_info(c, true))
         .columns(&["seqno", "cid", "name", "desc", "coll", "key"])
-        .reads_schema(),
+        .needs(Schemas::Current),
     Pragma::new("module_list", module_list).columns(&["name"]),
     Pragma::new("pragma_list", pragma_list).columns(&["name"]),
     Pragma::new("table_info", |c| table_info(c, false))
         .columns(&["cid", "name", "type", "notnull", "dflt_value", "pk"])
-        .of_table(),
+        .needs(Schemas::OfTable),
     Pragma::new("table_list", table_list)
         .columns(&["schema", "name", "type", "ncol", "wr", "strict"])
-        .reads_schema(),
+        .needs(Schemas::Current),
     Pragma::new("table_xinfo", |c| table_info(c, true))
         .columns(&["cid", "name", "type", "notnull", "dflt_value", "pk", "hidden"])
-        .of_table(),
+        .needs(Schemas::OfTable),
 ];
 
 fn collation_list(c: &Call<'_>) -> Result<Rows> {

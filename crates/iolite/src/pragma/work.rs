@@ -1,7 +1,7 @@
 //! Pragmas that do something: checks, statistics, vacuum, checkpoints, memory.
 
 use super::words::{int32, number};
-use super::{Call, Pragma, Rows, Writes, int};
+use super::{Call, Pragma, Rows, Schemas, Writes, int};
 use iolite_base::{Result, alloc};
 use iolite_btree::{CheckpointMode, TxnState};
 use iolite_value::Value;
@@ -9,13 +9,13 @@ use iolite_value::Value;
 pub(super) static PRAGMAS: &[Pragma] = &[
     Pragma::new("foreign_key_check", |c| crate::foreign_keys::check(c.conn, c.schema, c.value))
         .columns(&["table", "rowid", "parent", "fkid"])
-        .reads_schema()
+        .needs(Schemas::Main)
         .tested(|c| crate::foreign_keys::test(c.conn, c.schema, c.value)),
     Pragma::new("hard_heap_limit", hard_heap_limit),
     Pragma::new("incremental_vacuum", incremental_vacuum).columns(&[]).writes(Writes::Always),
-    Pragma::new("integrity_check", |c| integrity_check(c, false)).reads_schema().tested(one_table),
-    Pragma::new("optimize", optimize).reads_schema(),
-    Pragma::new("quick_check", |c| integrity_check(c, true)).reads_schema().tested(one_table),
+    Pragma::new("integrity_check", |c| integrity_check(c, false)).needs(Schemas::Current).tested(one_table),
+    Pragma::new("optimize", optimize).needs(Schemas::Changed),
+    Pragma::new("quick_check", |c| integrity_check(c, true)).needs(Schemas::Current).tested(one_table),
     Pragma::new("shrink_memory", shrink_memory).columns(&[]),
     Pragma::new("soft_heap_limit", soft_heap_limit),
     Pragma::new("wal_checkpoint", wal_checkpoint)

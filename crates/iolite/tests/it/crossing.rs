@@ -560,16 +560,19 @@ fn a_forked_child_may_drop_what_it_has_inherited_and_open_its_own() {
     }
 }
 
+/// A connection to `a.db` that shares its cache with the others.
+fn sharing(dir: &Scratch, caches: &Caches) -> Connection {
+    let name = format!("file:{}?cache=shared", dir.name("a.db"));
+    let flags = OpenFlags { uri: true, ..OpenFlags::default() };
+    Connection::open_interruptible(name.as_bytes(), flags, Default::default(), Some(caches)).unwrap()
+}
+
 #[test]
 fn a_forked_child_has_caches_of_its_own() {
     for mode in ["delete", "wal"] {
         let dir = Scratch::new();
         let caches = Caches::default();
-        let name = format!("file:{}?cache=shared", dir.name("a.db"));
-        let shared = || {
-            let flags = OpenFlags { uri: true, ..OpenFlags::default() };
-            Connection::open_interruptible(name.as_bytes(), flags, Default::default(), Some(&caches)).unwrap()
-        };
+        let shared = || sharing(&dir, &caches);
         let c = shared();
         run(&c, &format!("PRAGMA journal_mode = {mode}"));
         fill(&c);
@@ -593,11 +596,7 @@ fn a_forked_child_has_caches_of_its_own() {
 fn an_image_shows_nothing_that_another_connection_has_not_committed() {
     let dir = Scratch::new();
     let caches = Caches::default();
-    let name = format!("file:{}?cache=shared", dir.name("a.db"));
-    let shared = || {
-        let flags = OpenFlags { uri: true, ..OpenFlags::default() };
-        Connection::open_interruptible(name.as_bytes(), flags, Default::default(), Some(&caches)).unwrap()
-    };
+    let shared = || sharing(&dir, &caches);
     let (c, other) = (shared(), shared());
     run(&c, "CREATE TABLE t(x)");
     let before = other.serialize("main").unwrap();

@@ -136,7 +136,7 @@ impl Binder<'_> {
                 Err(Error::sql(format!("not authorized to use function: {}", two.unwrap_or(""))))
             }
             (1, _) => Err(Error::new(Code::Auth, "not authorized")),
-            _ => Err(Error::sql("authorizer malfunction").at_place(None)),
+            _ => Err(Error::sql("authorizer malfunction").nowhere()),
         }
     }
 

@@ -522,7 +522,8 @@ impl Binder<'_> {
                 if args.is_some() {
                     return Err(Error::sql(format!("'{name}' is not a function")).nowhere());
                 }
-                let (query, columns) = self.read_view(db, &table, names, select)?;
+                self.check_reads(db, &table)?;
+                let (query, columns) = self.view(db, &table, names, select)?;
                 Ok((SourceKind::Subquery(Box::new(query)), table.name.clone(), Some(db), columns))
             }
             TableKind::Virtual { .. } if !self.env.virtual_tables => Err(self.no_such_table(q)),
@@ -551,18 +552,12 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The query of a view whose rows are read, which settings may forbid.
-    pub(crate) fn read_view(
-        &mut self,
-        db: usize,
-        view: &Rc<Table>,
-        names: &[Name],
-        select: &ast::Select,
-    ) -> Result<(FromQuery, Columns)> {
-        if !self.env.views && db != TEMP {
-            return Err(Error::sql(format!("access to view \"{}\" prohibited", view.name)));
+    /// Settings may forbid that rows of a view are read.
+    pub(super) fn check_reads(&self, db: usize, view: &Table) -> Result<()> {
+        match self.env.views || db == TEMP {
+            true => Ok(()),
+            false => Err(Error::sql(format!("access to view \"{}\" prohibited", view.name))),
         }
-        self.view(db, view, names, select)
     }
 
     /// The query that a view stands for.

@@ -351,7 +351,10 @@ impl Binder<'_> {
                 let (query, columns) = match event {
                     // Its rows are not read.
                     Event::Insert => self.asking_nobody(|b| b.view(db, &table, names, select))?,
-                    _ => self.read_view(db, &table, names, select)?,
+                    _ => {
+                        self.check_reads(db, &table)?;
+                        self.view(db, &table, names, select)?
+                    }
                 };
                 // A stand-in table with the view's columns, so that names and triggers find them.
                 let stand_in = view_stand_in(&table, &query, &columns);
