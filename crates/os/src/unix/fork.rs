@@ -20,6 +20,7 @@
 //! What this does not cover: a mapping that another thread is just making while the process forks, and children that are not
 //! made by `fork` (the handler does not run then; descriptors are close-on-exec).
 
+use super::slabs;
 use iolite_base::slab;
 use std::ptr;
 use std::sync::Once;
@@ -39,7 +40,7 @@ pub fn forks() -> u32 {
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        slab::set_source(slab::Source { take: map_slab, give: unmap_slab });
+        slab::set_source(slabs::SOURCE);
         // SAFETY: the handlers make system calls and touch atomics, which is allowed between fork and exec.
         unsafe {
             libc::pthread_atfork(Some(before), Some(after), Some(in_child));
@@ -53,43 +54,6 @@ extern "C" fn before() {
 
 extern "C" fn after() {
     slab::unlock_after_fork();
-}
-
-/// A mapping for a slab.
-fn map_slab(large_pages: bool) -> *mut u8 {
-    const SIZE: usize = slab::SIZE;
-    let how = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
-    // SAFETY: a new mapping; what is cut off in front and behind is nobody's yet.
-    unsafe {
-        let at = libc::mmap(ptr::null_mut(), 2 * SIZE, how.0, how.1, -1, 0);
-        if at == libc::MAP_FAILED {
-            return ptr::null_mut();
-        }
-        let before = at.addr().next_multiple_of(SIZE) - at.addr();
-        let slab = at.byte_add(before);
-        if before > 0 {
-            libc::munmap(at, before);
-        }
-        libc::munmap(slab.byte_add(SIZE), SIZE - before);
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        if large_pages {
-            libc::madvise(slab, SIZE, libc::MADV_HUGEPAGE);
-        }
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        let _ = large_pages;
-        slab.cast()
-    }
-}
-
-/// Gives a slab back.
-///
-/// # Safety
-/// It is from [`map_slab`], and nobody uses it.
-unsafe fn unmap_slab(at: *mut u8) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        libc::munmap(at.cast(), slab::SIZE);
-    }
 }
 
 const FREE: usize = 0;

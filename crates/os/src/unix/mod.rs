@@ -12,6 +12,7 @@ mod locks;
 mod posix;
 mod shm;
 mod signals;
+mod slabs;
 mod sys;
 mod variants;
 
