@@ -224,6 +224,7 @@ opcodes! {
     HashStep "Feeds the registers from p2 on to aggregate p4, state slot p3 of the present group of hash p1; p5: a register as p1 of AggStep.";
     HashStore "Stores r[p2] in slot p3 of the present group of hash p1.";
     HashSort jump "Orders the groups of hash p1 by key and stands on the first; jumps to p2 if there is none.";
+    HashFirst jump "Stands on the first group of hash p1, in order of first appearance; jumps to p2 if there is none.";
     HashNext jump "Moves hash p1 to the next group and jumps to p2; falls through at the end.";
     HashKey "Copies the key of hash p1's present group to the registers from p2 on.";
     HashGroup "r[p2] = number of hash p1's present group, in order of first appearance.";

@@ -11,7 +11,7 @@ use iolite_ext::{Function, FunctionFlags, Implementation};
 use iolite_plan::bound::*;
 use iolite_plan::explain::Role;
 use iolite_plan::plan::*;
-use iolite_value::{Affinity, Collation, KeyInfo, compare::KeyField};
+use iolite_value::{Affinity, Collation, KeyInfo};
 use std::rc::Rc;
 
 /// One aggregate being computed.
@@ -414,18 +414,20 @@ impl Codegen<'_> {
         Ok(())
     }
 
+    /// The order in which groups come.
+    pub fn order_of_groups(&self, c: &CorePlan) -> Vec<OrderTerm> {
+        let term = |(i, e): (usize, &Expr)| OrderTerm {
+            expr: e.clone(),
+            column: c.result.iter().position(|r| r.same(e)),
+            desc: c.group_desc.get(i).copied().unwrap_or(false),
+            nulls_large: false,
+            collation: e.collation().map_or(self.binary(), |x| x.0),
+        };
+        c.group_by.iter().enumerate().map(term).collect()
+    }
+
     fn group_key(&self, c: &CorePlan) -> Rc<KeyInfo> {
-        let fields = c
-            .group_by
-            .iter()
-            .enumerate()
-            .map(|(i, e)| KeyField {
-                coll: e.collation().map_or(self.binary(), |x| x.0),
-                desc: c.group_desc.get(i).copied().unwrap_or(false),
-                nulls_large: false,
-            })
-            .collect();
-        Rc::new(KeyInfo { enc: self.encoding, fields, columns: c.group_by.len() })
+        self.order_key(&self.order_of_groups(c), c.group_by.len())
     }
 
     fn ordered_groups(
@@ -506,7 +508,8 @@ impl Codegen<'_> {
         self.close_loops(&mut loops)?;
         self.begin(c, Role::Groups);
         let over = self.b.label();
-        self.b.jump(Opcode::HashSort, cursor, over, 0);
+        let first = if sink.groups_in_any_order { Opcode::HashFirst } else { Opcode::HashSort };
+        self.b.jump(first, cursor, over, 0);
         let top = self.b.here();
         self.row_begins();
         self.b.emit(Opcode::HashKey, cursor, keys, 0);

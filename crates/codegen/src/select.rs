@@ -37,6 +37,8 @@ pub(crate) struct Sink<'p> {
     of_each: Option<(i32, bool)>,
     /// Where to go from a row behind which the present run of the innermost loop has none that is wanted.
     beyond: Option<Label>,
+    /// The order tells any two groups apart: they may come as they are.
+    pub groups_in_any_order: bool,
 }
 
 /// How a sink knows a result that it has seen.
@@ -185,8 +187,13 @@ impl Codegen<'_> {
             return self.windowed(c, w, order, limits, dest, end);
         }
         let delivered = if c.grouping == Grouping::None { c.delivered.min(order.len()) } else { 0 };
-        let order = Order { terms: order, delivered };
+        // Of many groups few are wanted: their own order is only for ties.
+        let first_groups = c.grouping == Grouping::Hash && limits.both.is_some() && !order.is_empty();
+        let by_keys = (first_groups && matches!(c.distinct, Distinct::No | Distinct::Unique))
+            .then(|| [order, &self.order_of_groups(c)].concat());
+        let order = Order { terms: by_keys.as_deref().unwrap_or(order), delivered };
         let mut sink = self.open_sink(&c.result, order, c.distinct, limits, dest, end)?;
+        sink.groups_in_any_order = by_keys.is_some();
         match c.grouping {
             Grouping::None => {
                 if c.levels.is_empty() {
@@ -320,7 +327,19 @@ impl Codegen<'_> {
             });
             Some(Sorter { cursor, fields, extra, blocks })
         };
-        Ok(Sink { result, order, sorter, distinct, limits, dest, end, first, of_each: None, beyond: None })
+        Ok(Sink {
+            result,
+            order,
+            sorter,
+            distinct,
+            limits,
+            dest,
+            end,
+            first,
+            of_each: None,
+            beyond: None,
+            groups_in_any_order: false,
+        })
     }
 
     /// The key description of an ORDER BY.

@@ -633,6 +633,13 @@ impl Vm {
                         pc = i.p2 as usize;
                     }
                 }
+                Opcode::HashFirst => {
+                    // Whoever counts sorts counts one for groups.
+                    self.counters.sorts += 1;
+                    if !ops::hash::table(&mut self.f.cursors, i.p1)?.first()? {
+                        pc = i.p2 as usize;
+                    }
+                }
                 Opcode::HashNext => {
                     if ops::hash::table(&mut self.f.cursors, i.p1)?.next() {
                         self.tick(pc - i.p2 as usize, env)?;

@@ -1,4 +1,4 @@
-//! Hash aggregation: groups found by key, in order of first appearance, sorted at the end.
+//! Hash aggregation: groups found by key, in order of first appearance, sorted at the end where their order is wanted.
 //!
 //! Keys that compare equal hash equal: 1 and 1.0, texts equal under their collating sequence.
 //!
@@ -261,6 +261,14 @@ impl HashTable {
         Ok(self.step())
     }
 
+    /// Leaves the groups as they are and stands on the first; `false` if there is none.
+    pub fn first(&mut self) -> Result<bool> {
+        alloc::reserve(&mut self.order, self.hashes.len())?;
+        self.order.extend(0..self.hashes.len() as u32);
+        self.at = 0;
+        Ok(self.step())
+    }
+
     fn step(&mut self) -> bool {
         match self.order.get(self.at) {
             Some(g) => {
@@ -292,9 +300,9 @@ impl HashTable {
         self.width
     }
 
-    /// The present group's key.
-    pub fn key(&self) -> &[Value] {
-        &self.keys[self.current * self.width..][..self.width]
+    /// A value of the present group's key.
+    pub fn key(&self, i: usize) -> &Value {
+        &self.keys[self.current * self.width + i]
     }
 }
 

@@ -79,8 +79,8 @@ pub(crate) fn store(vm: &mut Vm, i: &Insn) -> Result<()> {
 }
 
 pub(crate) fn key(vm: &mut Vm, i: &Insn) -> Result<()> {
-    let key = table(&mut vm.f.cursors, i.p1)?.key().to_vec();
-    for (k, v) in key.into_iter().enumerate() {
+    for k in 0..table(&mut vm.f.cursors, i.p1)?.width() {
+        let v = table(&mut vm.f.cursors, i.p1)?.key(k).clone();
         vm.put(i.p2 + k as i32, v);
     }
     Ok(())
