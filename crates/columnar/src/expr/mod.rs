@@ -293,6 +293,14 @@ impl Ex {
         if several { None } else { found }
     }
 
+    /// Whether, as a condition, it lets one value of a column through.
+    pub fn fixes(&self, slot: usize) -> bool {
+        let Ex::Compare(c) = self else { return false };
+        let constant = matches!(c.rhs, Ex::Const(_) | Ex::Param(_));
+        let own = matches!(c.lhs, Ex::Slot(s) if s == slot);
+        own && constant && c.op == CmpOp::Eq && c.collation.is_binary() && !c.null_eq
+    }
+
     fn varies(&self) -> bool {
         if matches!(self, Ex::Slot(_) | Ex::Key(_) | Ex::Agg(_) | Ex::Bare(_) | Ex::CaseBase | Ex::Nested(_))
         {

@@ -2,7 +2,7 @@
 //!
 //! Columns that no query has read yet have to be decoded from every leaf of their tables; loops that seek a few rows by an
 //! index need not wait for that. So an arm whose loops are estimated to be faster than decoding is left to rows
-//! when it is wanted for the first time; wanted again, its columns are built, and are there from then on. Measured:
+//! when its columns are wanted for the first time; wanted again, by whatever query, they are built, and are there from then on. Measured:
 //! six million rows on 220,000 leaves are scanned in rows in 0.5 s, and decoded in 0.4 to 0.9 s for one to ten columns; a
 //! row sought by an index takes 0.5 to 1 us.
 //!
@@ -87,7 +87,7 @@ const SAMPLED_LEAVES: usize = 24;
 const MANY_OF: i64 = 4;
 /// What a query in a condition lets through.
 const BY_QUERY: f64 = 0.5;
-/// Columns are decoded for a query once rows have taken this share of the time that it takes.
+/// Columns are decoded once rows have taken this share of the time that it takes, for queries that wanted each of them.
 const PATIENCE: f64 = 0.5;
 /// They are decoded for its first run if rows would take so many times as long: what decoding takes is told by leaves, and texts that
 /// are all different may double it.
@@ -884,7 +884,34 @@ pub(crate) fn better_in_rows(
     if loops >= SURE * limit {
         return Ok(false);
     }
-    let mut db = None;
-    q.each_table(&mut |t, _| db = db.or(Some(t.db)));
-    db.map_or(Ok(false), |db| Ok(rt.store(db)?.spent(name, loops) < PATIENCE * limit))
+    let mut least = f64::INFINITY;
+    charge(q, rt, loops, &mut least)?;
+    Ok(least < PATIENCE * limit)
+}
+
+/// Charges each column that an arm wants and that is not there with the nanoseconds that rows take instead. `least`: of the
+/// columns' accounts before, the least one.
+fn charge(q: &Query, rt: &dyn Runtime, loops: f64, least: &mut f64) -> Result<()> {
+    for (t, spec) in q.tables.iter().enumerate() {
+        if let Some(from) = &spec.query {
+            from.arms.iter().try_for_each(|arm| charge(arm, rt, loops, least))?;
+            continue;
+        }
+        let (store, root) = (rt.store(spec.db)?, spec.table.root.get());
+        let state = store.table(&rt.btree(spec.db)?, root)?;
+        let missing = |mut keys: Vec<ColKey>| {
+            keys.sort_unstable();
+            keys.dedup();
+            keys.retain(|k| state.missing(&[*k]) > 0);
+            keys
+        };
+        let mut keys = missing(early_columns(q, t));
+        if keys.is_empty() {
+            keys = missing(q.slots.iter().filter(|s| s.table == t).map(|s| s.key()).collect());
+        }
+        for key in keys {
+            *least = least.min(store.charged(root, key, loops));
+        }
+    }
+    q.nested.iter().try_for_each(|n| charge(&n.query, rt, loops, least))
 }

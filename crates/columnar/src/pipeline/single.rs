@@ -28,7 +28,6 @@ use crate::star::nested;
 use crate::star::run::run_in;
 use crate::store::chunk::{Chunk, Field};
 use iolite_base::{Code, Result};
-use iolite_plan::bound::CmpOp;
 use iolite_plan::plan;
 use iolite_value::compare::KeyField;
 use iolite_value::{Collation, Value};
@@ -87,27 +86,12 @@ fn order_of_loop<'a>(q: &'a Query, src: &mut Source<'a>, now: &mut Vec<bool>) ->
             src.slots.len() - 1
         });
         now[slot] = true;
-        let fixed = q.conds.iter().any(|c| is_fixed(&c.ex, slot));
+        let fixed = q.conds.iter().any(|c| c.ex.fixes(slot));
         if !fixed {
             out.push((Ex::Slot(slot), KeyField { coll: Collation::Binary, desc: *desc, nulls_large: false }));
         }
     }
     out
-}
-
-/// Whether a condition lets one value of a column through.
-fn is_fixed(ex: &Ex, slot: usize) -> bool {
-    match ex {
-        Ex::Compare(c) => {
-            let constant = |e: &Ex| matches!(e, Ex::Const(_) | Ex::Param(_));
-            c.op == CmpOp::Eq
-                && c.collation.is_binary()
-                && !c.null_eq
-                && matches!(&c.lhs, Ex::Slot(s) if *s == slot)
-                && constant(&c.rhs)
-        }
-        _ => false,
-    }
 }
 
 /// Runs a query; `None`: not here.

@@ -25,13 +25,14 @@ impl Store {
         seen.insert(name)
     }
 
-    /// Nanoseconds that rows have taken for a query so far, to which those of this run are added.
-    pub(crate) fn spent(&self, name: u64, now: f64) -> f64 {
-        let mut spent = lock(&self.spent);
-        if spent.len() > 10_000 {
-            spent.clear();
+    /// Nanoseconds that rows have taken so far for queries that wanted a column of a table and did without, to which those
+    /// of this run are added.
+    pub(crate) fn charged(&self, root: Pgno, key: ColKey, now: f64) -> f64 {
+        let mut charged = lock(&self.charged);
+        if charged.len() > 10_000 {
+            charged.clear();
         }
-        let all = spent.entry(name).or_insert(0.0);
+        let all = charged.entry((root, key)).or_insert(0.0);
         let before = *all;
         *all += now;
         before

@@ -116,8 +116,8 @@ pub struct Store {
     wanted: Mutex<HashMap<DerivedKey, (u64, u32)>>,
     /// Queries that were left to rows once.
     seen: Mutex<FastSet<u64>>,
-    /// What rows have taken for queries so far.
-    spent: Mutex<FastMap<u64, f64>>,
+    /// What rows have taken so far for queries that wanted a column, by the table's root.
+    charged: Mutex<FastMap<(Pgno, ColKey), f64>>,
     /// Queries that were declined when they ran, at which state of their first table, and why.
     refused: Mutex<FastMap<u64, (u64, String)>>,
     /// How often, by reason.
@@ -151,7 +151,7 @@ impl Store {
             tables: Mutex::default(),
             wanted: Mutex::default(),
             seen: Mutex::default(),
-            spent: Mutex::default(),
+            charged: Mutex::default(),
             refused: Mutex::default(),
             refusals: Mutex::default(),
             shares: Mutex::default(),

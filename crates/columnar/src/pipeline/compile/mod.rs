@@ -188,6 +188,7 @@ impl Compiler<'_> {
                 KeyField { coll: known(t.collation.clone())?, desc: t.desc, nulls_large: t.nulls_large };
             self.q.order.push((ex, field));
         }
+        self.forget_order_of_equals();
         Ok(())
     }
 

@@ -1,10 +1,12 @@
 //! The order of the planner's loops, and of the groups that they deliver.
 
 use super::{Answer, Compiler, no};
+use crate::expr::Ex;
 use crate::query::LevelOrder;
 use iolite_catalog::ColumnSource;
 use iolite_plan::bound::*;
 use iolite_plan::plan::*;
+use iolite_value::Affinity;
 
 impl Compiler<'_> {
     pub(super) fn level_order(&mut self, t: usize, l: &Level) -> Option<LevelOrder> {
@@ -72,6 +74,30 @@ impl Compiler<'_> {
         }
         slots.push(spec);
         Some(slots.len() - 1)
+    }
+
+    /// Rows that all look alike have no order: no column is wanted for it.
+    pub(super) fn forget_order_of_equals(&mut self) {
+        let q = &mut self.q;
+        let [spec] = &q.tables[..] else { return };
+        // Equal values of other affinities, 1 beside 1.0 and the zeros of both signs, may look different.
+        let one_looks = |slot: usize| {
+            // A rowid is an integer.
+            let Some(field) = q.slots[slot].field else { return true };
+            let column = spec.table.field_of.iter().position(|f| *f == Some(field));
+            let affinity = column.map(|c| spec.table.columns[c].affinity);
+            matches!(affinity, Some(Affinity::Integer | Affinity::Numeric | Affinity::Text))
+        };
+        let fixed = |e: &Ex| match e {
+            Ex::Const(_) | Ex::Param(_) => true,
+            Ex::Slot(s) => q.conds.iter().any(|c| c.ex.fixes(*s)) && one_looks(*s),
+            _ => false,
+        };
+        if q.grouping == Grouping::None && spec.query.is_none() && q.result.iter().all(fixed) {
+            q.in_order = true;
+            q.loop_order = None;
+            q.order_slots.clear();
+        }
     }
 
     /// Groups that come out as an index delivers them, or in the order of the table.

@@ -18,7 +18,7 @@ use iolite_value::{Value, record};
 use page::{Pages, Shape, leaf_header};
 
 /// A column as it is read: equal keys are equal chunks.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ColKey {
     /// The record's field; `None` for the rowid.
     pub field: Option<usize>,
