@@ -51,6 +51,27 @@ static void *opens(void *unused) {
   return unused;
 }
 
+/* What takes long enough is done in columns, which the connections of a process share. */
+static const char *columns = "select k % 7, sum(v), count(*) from big group by 1; select sum(v) from big where k > 100";
+
+static void *reads_columns(void *unused) {
+  sqlite3 *db = open_it(0);
+  quiet(db, "pragma analytics = force");
+  for (int i = 0; !stop; i++) {
+    quiet(db, columns);
+    if (i % 5 == 0) quiet(db, "update big set v = v + 1 where k % 50 = 3");
+  }
+  sqlite3_close(db);
+  return unused;
+}
+
+static void reads_columns_of_its_own(void) {
+  must(quiet(idle, columns) == SQLITE_OK, "an idle connection fails that has read columns");
+  must(quiet(idle, "update big set v = v + 1 where k = 5") == SQLITE_OK, "and cannot write");
+  must(quiet(idle, columns) == SQLITE_OK, "and fails then");
+  must(sqlite3_close(idle) == SQLITE_OK, "and does not close");
+}
+
 static void *writes_under_lock(void *unused) {
   sqlite3 *db = open_it(0);
   while (!stop) {
@@ -143,6 +164,13 @@ int main(int n, char **argv) {
     sqlite3_close(idle);
   }
   beside(opens, 0, opens_its_own, 200, "a child beside threads that open connections");
+  idle = open_it(0);
+  quiet(idle, "create table big(k integer primary key, v); insert into big "
+              "with recursive c(i) as (select 1 union all select i + 1 from c where i < 20000) select i, i from c");
+  quiet(idle, "pragma analytics = force");
+  quiet(idle, columns);
+  beside(reads_columns, 0, reads_columns_of_its_own, 100, "a child beside threads that read columns");
+  sqlite3_close(idle);
   beside(writes_under_lock, 0, opens_its_own, 100, "a child beside a lock of the program's");
   printf("\nwrong %d\n", wrong);
   return 0;

@@ -28,6 +28,7 @@ pub type Result<T> = std::result::Result<T, Trouble>;
 
 const ROW: c_int = 100;
 const DONE: c_int = 101;
+const READONLY: c_int = 8;
 /// READWRITE, CREATE, URI, FULLMUTEX.
 const OPEN: c_int = 2 | 4 | 0x40 | 0x1_0000;
 /// BUSY, LOCKED, INTERRUPT, ABORT, SCHEMA.
@@ -91,7 +92,7 @@ impl Handle {
         if PASSING.contains(&(code & 0xff)) {
             return Err(Trouble::Passing);
         }
-        // SAFETY: a connection; the text is read at once. (Another thread may have made it another one.)
+        // SAFETY: a connection; the text is read at once.
         let text = unsafe { CStr::from_ptr((self.api.errmsg)(self.db)) }.to_string_lossy().into_owned();
         if code & 0xff == 1 && BAD_TIMES.iter().any(|t| text.contains(t)) {
             return Err(Trouble::Passing);
@@ -164,8 +165,12 @@ impl Handle {
         }
         // SAFETY: begun above, ended once.
         let (left, code) = unsafe { ((self.api.backup_remaining)(backup), (self.api.backup_finish)(backup)) };
+        // The source has pages of another size by now, which one in memory cannot take.
+        if left > 0 || code & 0xff == READONLY {
+            return Err(Trouble::Passing);
+        }
         to.judge(code)?;
-        if left > 0 { Err(Trouble::Passing) } else { Ok(to) }
+        Ok(to)
     }
 
     /// A copy in memory, by its image.
