@@ -44,11 +44,11 @@ impl Shared {
     }
 
     pub fn begin(&self, writer: usize, n: i64) {
-        self.begun[writer].store(n, SeqCst);
+        self.begun[writer].fetch_max(n, SeqCst);
     }
 
     pub fn acknowledge(&self, writer: usize, n: i64) {
-        self.acknowledged[writer].store(n, SeqCst);
+        self.acknowledged[writer].fetch_max(n, SeqCst);
     }
 
     pub fn acknowledged(&self, writer: usize) -> i64 {

@@ -2,7 +2,7 @@
 
 use crate::handle::{Handle, Library, Result, Statement, Trouble, library};
 use crate::model::{Known, check, last_of};
-use crate::shared::Shared;
+use crate::shared::{Shared, WRITERS};
 use iolite_conform::differ::rng::Rng;
 use iolite_testkit::Child;
 use std::path::{Path, PathBuf};
@@ -73,6 +73,18 @@ struct Process {
 
 fn locked<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A transaction of a writer as one statement.
+fn change(writer: usize, n: i64, rng: &mut Rng) -> String {
+    let from = rng.below(1000);
+    let (kind, x, y) = match rng.below(10) {
+        0..4 => (0, *rng.pick(&[0, 1, 3, 20]), *rng.pick(&[3, 60, 700, 5000])),
+        4..7 => (1, from, from + rng.below(200)),
+        7 => (2, from, from + rng.below(150)),
+        _ => (3, from, from + rng.below(150)),
+    };
+    format!("INSERT INTO doit VALUES({writer}, {n}, {kind}, {x}, {y})")
 }
 
 /// Runs until the round is over; answers what went wrong.
@@ -178,21 +190,8 @@ impl Process {
         if n < acknowledged || n > self.shared.begun(s.writer) {
             self.wrong(&format!("LOST or early: {n} of {acknowledged} acknowledged"));
         }
-        self.shared.begin(s.writer, n.max(self.shared.begun(s.writer)));
         self.shared.acknowledge(s.writer, n);
         (s.n, s.known) = (n, true);
-    }
-
-    /// The writer's next transaction as one statement.
-    fn change(s: &State, rng: &mut Rng) -> String {
-        let from = rng.below(1000);
-        let (kind, x, y) = match rng.below(10) {
-            0..4 => (0, *rng.pick(&[0, 1, 3, 20]), *rng.pick(&[3, 60, 700, 5000])),
-            4..7 => (1, from, from + rng.below(200)),
-            7 => (2, from, from + rng.below(150)),
-            _ => (3, from, from + rng.below(150)),
-        };
-        format!("INSERT INTO doit VALUES({}, {}, {kind}, {x}, {y})", s.writer, s.n + 1)
     }
 
     fn done(&self, s: &mut State) {
@@ -203,7 +202,9 @@ impl Process {
     /// A step within a transaction.
     fn within(&self, db: &Handle, s: &mut State, rng: &mut Rng) {
         match rng.below(100) {
-            0..30 if !s.wrote => s.wrote = self.note("write", db.run(&Self::change(s, rng))).is_some(),
+            0..30 if !s.wrote => {
+                s.wrote = self.note("write", db.run(&change(s.writer, s.n + 1, rng))).is_some()
+            }
             0..30 => {
                 let from = rng.below(900);
                 let change = format!(
@@ -287,7 +288,7 @@ impl Process {
             }
             0..40 => {
                 self.shared.begin(s.writer, s.n + 1);
-                match db.run(&Self::change(s, rng)) {
+                match db.run(&change(s.writer, s.n + 1, rng)) {
                     Ok(()) => self.done(s),
                     Err(e) => {
                         s.known = false;
@@ -364,29 +365,44 @@ impl Process {
         }
     }
 
-    /// A child opens connections of its own, or uses one that this thread has and that is idle, while other threads are in calls.
+    /// A child uses a connection of its own, or one that this thread has and that is idle, while other threads are in calls.
     fn fork(&self, db: &Handle, s: &mut State, rng: &mut Rng) {
         let inherited = rng.chance(50) && self.drawn.kind == Kind::Own && s.held.is_none();
-        let mut child_rng = Rng::new(rng.next());
+        let mut own = Rng::new(rng.next());
         let child = Child::fork(|| {
             // SAFETY: the default action ends the child, which waits for something then.
-            unsafe { libc::alarm(10) };
-            let known = Known::of_some_time(None);
-            if inherited {
-                return !matches!(check(db, &known, self.shared), Ok(Some(_)) | Err(Trouble::Wrong(..)));
-            }
-            match self.opened(&mut child_rng) {
-                Some(own) => {
-                    !matches!(check(&own, &known, self.shared), Ok(Some(_)) | Err(Trouble::Wrong(..)))
-                }
-                None => true,
-            }
+            unsafe { libc::alarm(20) };
+            let used = match inherited {
+                true => self.in_child(db, &mut own),
+                false => self.opened(&mut own).map_or(Ok(()), |db| self.in_child(&db, &mut own)),
+            };
+            matches!(used, Ok(()) | Err(Trouble::Passing))
         });
         if !child.wait() {
             self.wrong(&format!("a forked child failed, inherited: {inherited}"));
         }
     }
+
+    /// Reads, and writes as a writer that only children are.
+    fn in_child(&self, db: &Handle, rng: &mut Rng) -> Result<()> {
+        let wrong = |what: String| Err(Trouble::Wrong(0, what));
+        check(db, &Known::of_some_time(None), self.shared)?.map_or(Ok(()), wrong)?;
+        let writer = FIRST_CHILD + std::process::id() as usize % (WRITERS - 1 - FIRST_CHILD);
+        let n = last_of(db, writer)? + 1;
+        self.shared.begin(writer, n);
+        match db.run(&change(writer, n, rng)) {
+            Ok(()) => self.shared.acknowledge(writer, n),
+            // A child of a process that was killed may have the same number.
+            Err(Trouble::Wrong(CONSTRAINT, _)) => {}
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
 }
+
+/// Writers from this number on are forked children.
+const FIRST_CHILD: usize = 48;
+const CONSTRAINT: i32 = 19;
 
 const SETTINGS: &[&str] = &[
     "PRAGMA cache_size = 3",
@@ -411,6 +427,9 @@ const SETTINGS: &[&str] = &[
     "PRAGMA analytics = auto",
     "PRAGMA threads = 3",
     "PRAGMA secure_delete = on",
+    "PRAGMA locking_mode = exclusive",
+    "PRAGMA locking_mode = normal",
+    "PRAGMA locking_mode = normal",
 ];
 
 const VACUUMS: &[&str] = &[
