@@ -9,8 +9,9 @@
 //! slab's list, or behind its last one, is nobody's. Blocks are 64 bytes more than a page apart: the heads of all pages
 //! would share a few lines of the processor's caches otherwise. A slab that is empty goes back to the system, but for one of
 //! each size. Any thread may give a block back. The lock is held for a few instructions; it is taken around a
-//! fork ([`lock_for_fork`]), so that a child does not wait for a thread that it does not have. The thread that forks goes on
-//! meanwhile, in parent and child: a program's own fork handlers may use a database.
+//! fork ([`lock_for_fork`]), so that a child finds what it guards whole. Nobody waits for a fork: the thread that forks goes on
+//! by its hold, in parent and child, and the others find no room, and lay aside what they give back. For a program's own fork
+//! handlers may use a database, and may wait for a thread that uses one.
 //!
 //! What it does not know: limits and counts ([`crate::alloc`]), what is in a page.
 
@@ -18,7 +19,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Bytes in a slab, and what its address is a multiple of.
 pub const SIZE: usize = 2 << 20;
@@ -59,7 +60,15 @@ struct Slabs {
     locked: AtomicBool,
     /// The thread that holds the lock around a fork ([`this_thread`]); 0: none.
     forks: AtomicUsize,
+    /// Blocks that were given back during a fork.
+    aside: AtomicPtr<Aside>,
     classes: UnsafeCell<[Class; CLASSES]>,
+}
+
+/// What a block holds that lies aside.
+struct Aside {
+    next: *mut Aside,
+    len: usize,
 }
 
 // SAFETY: the classes, and the slabs' heads and free blocks, are touched by the holder of the lock alone.
@@ -68,6 +77,7 @@ unsafe impl Sync for Slabs {}
 static SLABS: Slabs = Slabs {
     locked: AtomicBool::new(false),
     forks: AtomicUsize::new(0),
+    aside: AtomicPtr::new(null_mut()),
     classes: UnsafeCell::new([const { Class { with_room: null_mut(), slabs: 0, empty: 0 } }; CLASSES]),
 };
 
@@ -117,28 +127,73 @@ impl Drop for Hold {
     }
 }
 
-fn lock() -> Hold {
+/// Takes the lock. `None`: another thread forks.
+fn lock() -> Option<Hold> {
     let mut tries = 0u32;
     while SLABS.locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
-        if SLABS.forks.load(Ordering::Relaxed) == this_thread() {
-            return Hold { ends: false };
+        match SLABS.forks.load(Ordering::Relaxed) {
+            0 => {}
+            forks => return (forks == this_thread()).then_some(Hold { ends: false }),
         }
         tries += 1;
         if tries.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
     }
-    Hold { ends: true }
+    Some(Hold { ends: true })
 }
 
-/// Takes the lock until [`unlock_after_fork`].
+/// Takes the lock until the fork is over.
 pub fn lock_for_fork() {
-    std::mem::forget(lock());
+    // Another thread's fork is waited for; so does the system.
+    let hold = loop {
+        match lock() {
+            Some(hold) => break hold,
+            None => std::thread::yield_now(),
+        }
+    };
+    std::mem::forget(hold);
     SLABS.forks.store(this_thread(), Ordering::Relaxed);
 }
 
-/// Gives the lock back, in parent and child.
+/// The fork is over, in the parent: gives the lock back, and what lies aside to its slabs.
 pub fn unlock_after_fork() {
+    unlock();
+    let mut at = SLABS.aside.swap(null_mut(), Ordering::Acquire);
+    while let Some(block) = NonNull::new(at) {
+        // SAFETY: whoever laid it aside wrote its head, and had it from `take`.
+        unsafe {
+            let Aside { next, len } = block.read();
+            give(block.cast(), len);
+            at = next;
+        }
+    }
+}
+
+/// The fork is over, in the child: gives the lock back. What lies aside was perhaps not whole when the process forked.
+pub fn unlock_in_child() {
+    SLABS.aside.store(null_mut(), Ordering::Relaxed);
+    unlock();
+}
+
+fn unlock() {
     SLABS.forks.store(0, Ordering::Relaxed);
     SLABS.locked.store(false, Ordering::Release);
+}
+
+/// Lays a block aside until the fork is over.
+///
+/// # Safety
+/// As for [`give`].
+unsafe fn lay_aside(block: NonNull<u8>, len: usize) {
+    let block: NonNull<Aside> = block.cast();
+    let mut next = SLABS.aside.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: a block is aligned and large enough, and nobody else's.
+        unsafe { block.write(Aside { next, len }) };
+        match SLABS.aside.compare_exchange(next, block.as_ptr(), Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(other) => next = other,
+        }
+    }
 }
 
 /// The class of a page's size.
@@ -152,10 +207,10 @@ const fn layout() -> Layout {
     unsafe { Layout::from_size_align_unchecked(SIZE, SIZE) }
 }
 
-/// A block of `len` bytes that hold anything. `None`: `len` is no page's size, or there is no room.
+/// A block of `len` bytes that hold anything. `None`: `len` is no page's size, there is no room, or another thread forks.
 pub fn take(len: usize) -> Option<NonNull<u8>> {
     let class = class_of(len)?;
-    let _hold = lock();
+    let _hold = lock()?;
     // SAFETY: the lock is held.
     unsafe { (*SLABS.classes.get())[class].take(len + APART) }
 }
@@ -166,7 +221,10 @@ pub fn take(len: usize) -> Option<NonNull<u8>> {
 /// It came from [`take`] with this `len`, and nobody has it any more.
 pub unsafe fn give(block: NonNull<u8>, len: usize) {
     let class = class_of(len).unwrap_or(0);
-    let hold = lock();
+    let Some(hold) = lock() else {
+        // SAFETY: the caller's promise.
+        return unsafe { lay_aside(block, len) };
+    };
     // SAFETY: the lock is held; the rest is the caller's promise.
     let gone = unsafe { (*SLABS.classes.get())[class].give(block.as_ptr(), len + APART) };
     drop(hold);
@@ -335,12 +393,19 @@ mod tests {
         let block = take(4096).unwrap();
         // SAFETY: just taken.
         unsafe { give(block, 4096) };
-        let other = std::thread::spawn(|| take(4096).unwrap().as_ptr().expose_provenance());
+        // Others find no room, and what they give back is there again afterwards.
+        let held = take(8192).unwrap().as_ptr().expose_provenance();
+        let other = std::thread::spawn(move || {
+            let block = NonNull::new(std::ptr::with_exposed_provenance_mut(held)).unwrap();
+            // SAFETY: the other thread has given it to this one.
+            unsafe { give(block, 8192) };
+            take(4096).is_none()
+        });
+        assert!(other.join().unwrap());
         assert!(SLABS.locked.load(Ordering::Relaxed));
+        assert!(!SLABS.aside.load(Ordering::Relaxed).is_null());
         unlock_after_fork();
-        let block = NonNull::new(std::ptr::with_exposed_provenance_mut(other.join().unwrap())).unwrap();
-        // SAFETY: nobody else has it.
-        unsafe { give(block, 4096) };
+        assert!(SLABS.aside.load(Ordering::Relaxed).is_null());
     }
 
     #[test]

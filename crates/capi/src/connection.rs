@@ -3,6 +3,7 @@
 use crate::handle::State;
 pub(crate) use crate::handle::{with, within};
 use crate::mutex::Mutex;
+use crate::shared_cache::Group;
 use crate::statement::Stmt;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
 use iolite::engine::{Code, Connection, Encoding, Error, Limit};
@@ -14,7 +15,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// What a `sqlite3*` points at.
 #[derive(Default)]
@@ -22,8 +23,8 @@ pub struct Db {
     pub(crate) state: State,
     /// Its own mutex; see [`Db::mutex`].
     mutex: Mutex,
-    /// It shares caches with other connections, and their mutex.
-    pub(crate) grouped: AtomicBool,
+    /// The connections with which it may share caches, and shares a mutex; null: it is by itself.
+    group: AtomicPtr<Group>,
     /// Something has unwound out of the engine: its state is not to be relied on.
     pub(crate) broken: Cell<bool>,
     /// It is being ended.
@@ -121,7 +122,20 @@ impl Db {
     /// The mutex under which it is used: its own, or that of all connections that share caches.
     #[inline]
     pub(crate) fn mutex(&self) -> &Mutex {
-        if self.grouped.load(Ordering::Relaxed) { crate::mutex::shared() } else { &self.mutex }
+        self.group().map_or(&self.mutex, |g| &g.mutex)
+    }
+
+    /// The connections with which it may share caches.
+    #[inline]
+    pub(crate) fn group(&self) -> Option<&'static Group> {
+        // SAFETY: null, or what `set_group` was given, which lives for ever.
+        unsafe { self.group.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// The connection in this slot belongs to a group, or is by itself.
+    pub(crate) fn set_group(&self, group: Option<&'static Group>) {
+        let group = group.map_or(null_mut(), |g| std::ptr::from_ref(g).cast_mut());
+        self.group.store(group, Ordering::Relaxed);
     }
 
     /// The connection, if it is open.
@@ -163,7 +177,9 @@ impl Db {
         self.shown_files.take();
         self.held.take();
         if let Some(c) = conn {
-            crate::shared_cache::leave(&c);
+            if let Some(group) = self.group() {
+                crate::shared_cache::leave(group, &c);
+            }
             let _ = guard(Ok(()), || c.close());
         }
         self.release_pointers();

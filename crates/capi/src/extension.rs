@@ -7,10 +7,11 @@
 //! entry point runs: it calls back.
 
 use crate::connection::{Db, Destructor, LOADS_BY_C, LOADS_BY_SQL, bytes, with};
-use crate::{ERROR, MISUSE, NOMEM, OK};
+use crate::{ERROR, MISUSE, OK};
+use iolite_os::Published;
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, PoisonError};
 
 /// An entry point: the connection, where to put an error's text, the table.
 type Entry = unsafe extern "C" fn(*mut Db, *mut *mut c_char, *const Table) -> c_int;
@@ -100,36 +101,40 @@ table! {
 }
 
 /// The entry points that every new connection runs.
-static AUTOMATIC: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static AUTOMATIC: Published<Vec<Entry>> = Published::new();
 
-fn automatic() -> std::sync::MutexGuard<'static, Vec<Entry>> {
-    AUTOMATIC.lock().unwrap_or_else(PoisonError::into_inner)
+fn automatic() -> &'static [Entry] {
+    AUTOMATIC.get().map_or(&[], |l| l)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_auto_extension(entry: Option<Entry>) -> c_int {
     let Some(entry) = entry else { return MISUSE };
-    let mut list = automatic();
-    if !list.iter().any(|e| std::ptr::fn_addr_eq(*e, entry)) {
-        if list.try_reserve(1).is_err() {
-            return NOMEM;
-        }
-        list.push(entry);
-    }
+    AUTOMATIC.replace(|list| {
+        let list = list.map_or(&[][..], |l| l);
+        let known = list.iter().any(|e| std::ptr::fn_addr_eq(*e, entry));
+        (!known).then(|| [list, &[entry]].concat())
+    });
     OK
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_cancel_auto_extension(entry: Option<Entry>) -> c_int {
     let Some(entry) = entry else { return 0 };
-    let mut list = automatic();
-    let at = list.iter().rposition(|e| std::ptr::fn_addr_eq(*e, entry));
-    at.map(|i| list.remove(i)).is_some() as c_int
+    let found = Cell::new(false);
+    AUTOMATIC.replace(|list| {
+        let at = list?.iter().rposition(|e| std::ptr::fn_addr_eq(*e, entry));
+        found.set(at.is_some());
+        let mut list = list?.clone();
+        list.remove(at?);
+        Some(list)
+    });
+    found.get() as c_int
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_reset_auto_extension() {
-    automatic().clear();
+    AUTOMATIC.replace(|list| (!list?.is_empty()).then(Vec::new));
 }
 
 /// Runs the automatic extensions on a connection that was just opened; answers what went wrong.

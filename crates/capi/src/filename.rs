@@ -6,10 +6,11 @@
 use crate::connection::{Db, text_option, with};
 use crate::memory::{sqlite3_free, sqlite3_malloc64};
 use crate::vfs_file::CFile;
+use iolite_os::PerProcess;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What stands before a name.
 const BEFORE: usize = 4;
@@ -104,8 +105,8 @@ pub(crate) fn filename_block(file: &[u8], given: &[u8], uri: bool) -> Vec<u8> {
 
 /// The name in a block that stays for the life of the process; each is kept once. Their number is bounded by that of files.
 pub(crate) fn kept_filename(file: &[u8]) -> *const c_char {
-    static KEPT: OnceLock<Mutex<HashMap<Vec<u8>, Vec<u8>>>> = OnceLock::new();
-    let mut kept = KEPT.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    static KEPT: PerProcess<Mutex<HashMap<Vec<u8>, Vec<u8>>>> = PerProcess::new();
+    let mut kept = KEPT.get().lock().unwrap_or_else(PoisonError::into_inner);
     let b = kept.entry(file.to_vec()).or_insert_with(|| filename_block(file, b"", false));
     b[BEFORE..].as_ptr() as *const c_char
 }

@@ -7,17 +7,20 @@
 //!
 //! What always holds: a connection's content is read and changed under its mutex only, but for the state word, which is
 //! atomic, and the flag of `sqlite3_interrupt`. Whoever finds a zombie without statements, under the mutex, ends it
-//! there and then, so it is ended once. What unwinds stops here: the connection is broken from then on, its statements
+//! there and then, so it is ended once. In a forked child, a connection that another thread of the parent was in the midst of
+//! is half changed: it stays as it is, and all calls answer `SQLITE_MISUSE`. What unwinds stops here: the connection is broken from then on, its statements
 //! answer `SQLITE_INTERNAL`, and closing it takes its transaction back.
 
 use crate::connection::Db;
 use crate::mutex::Guard;
+use crate::shared_cache::Group;
 use crate::{INTERNAL, MISUSE};
+use iolite_os::PerProcess;
 use iolite_value::num;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A connection that is open, or that failed to open and holds the reason.
 const OPEN: u32 = 0x6f70_656e;
@@ -59,13 +62,16 @@ struct Slot(*mut Db);
 // SAFETY: a slot in the queue is used by nobody; whoever takes it out owns it.
 unsafe impl Send for Slot {}
 
-static SPARE: Mutex<VecDeque<Slot>> = Mutex::new(VecDeque::new());
+fn spare() -> MutexGuard<'static, VecDeque<Slot>> {
+    static SPARE: PerProcess<Mutex<VecDeque<Slot>>> = PerProcess::new();
+    SPARE.get().lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Puts a connection into a slot.
-/// `grouped`: it shares caches with others, and their mutex.
-pub(crate) fn place(grouped: bool, make: impl FnOnce(&Db)) -> *mut Db {
+/// `group`: those with which it may share caches, and shares a mutex.
+pub(crate) fn place(group: Option<&'static Group>, make: impl FnOnce(&Db)) -> *mut Db {
     let spare = {
-        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = spare();
         if spare.len() > WAITING { spare.pop_front() } else { None }
     };
     let p = match spare {
@@ -74,7 +80,8 @@ pub(crate) fn place(grouped: bool, make: impl FnOnce(&Db)) -> *mut Db {
     };
     // SAFETY: slots are never freed, and this one is nobody else's.
     let d = unsafe { &*p };
-    d.grouped.store(grouped, Ordering::Relaxed);
+    d.set_group(group);
+    // A slot that nobody uses was left by everybody, and the group is this process's.
     let _held = d.mutex().enter();
     make(d);
     d.state.0.store(OPEN, Ordering::Relaxed);
@@ -114,7 +121,7 @@ pub(crate) unsafe fn with<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) ->
 pub(crate) unsafe fn within<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
     match db.as_ref() {
         Some(d) if d.state.is_alive() => {
-            let _held: Guard = d.mutex().enter();
+            let Some(_held) = d.mutex().enter() else { return bad };
             if !d.state.is_alive() {
                 return bad;
             }
@@ -156,7 +163,7 @@ fn contained<T: Answer>(d: &Db, bad: T, f: impl FnOnce() -> T) -> T {
 /// As [`within`], for calls that may take away what kept a zombie alive.
 pub(crate) unsafe fn leaving<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
     let Some(d) = db.as_ref().filter(|d| d.state.is_alive()) else { return bad };
-    let held = d.mutex().enter();
+    let Some(held) = d.mutex().enter() else { return bad };
     if !d.state.is_alive() {
         return bad;
     }
@@ -172,7 +179,7 @@ pub(crate) unsafe fn close(db: *mut Db, patient: bool, busy: impl FnOnce(&Db) ->
     if !d.state.is_open() {
         return MISUSE;
     }
-    let held = d.mutex().enter();
+    let Some(held) = d.mutex().enter() else { return MISUSE };
     if !d.state.is_open() {
         return MISUSE;
     }
@@ -194,5 +201,5 @@ unsafe fn end_if_idle(db: *mut Db, held: Guard) {
     d.ending.set(false);
     d.state.0.store(CLOSED, Ordering::Relaxed);
     drop(held);
-    SPARE.lock().unwrap_or_else(PoisonError::into_inner).push_back(Slot(db));
+    spare().push_back(Slot(db));
 }

@@ -2,11 +2,12 @@
 
 use crate::connection::{Db, with};
 use crate::{ERROR, MISUSE, OK};
+use iolite_os::PerProcess;
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_uchar, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// A text that stays for the life of the process; each text is kept once. Names only: their number is bounded by what
 /// schemas hold.
@@ -16,8 +17,8 @@ pub(crate) fn static_text(t: &str) -> *const c_char {
 
 /// As [`static_text`], for names that need not be UTF-8.
 pub(crate) fn static_bytes(t: &[u8]) -> *const c_char {
-    static KEPT: OnceLock<Mutex<HashMap<Vec<u8>, CString>>> = OnceLock::new();
-    let mut kept = KEPT.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    static KEPT: PerProcess<Mutex<HashMap<Vec<u8>, CString>>> = PerProcess::new();
+    let mut kept = KEPT.get().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = kept.get(t) {
         return known.as_ptr();
     }
@@ -406,8 +407,8 @@ pub unsafe extern "C" fn sqlite3_unlock_notify(
     notify: Option<crate::shared_cache::Notify>,
     user: *mut c_void,
 ) -> c_int {
-    with(db, MISUSE, |d| match d.conn().and_then(|c| c.member()) {
-        Some(m) => d.outcome(crate::shared_cache::wait(&m, notify, user)),
+    with(db, MISUSE, |d| match d.group().zip(d.conn().and_then(|c| c.member())) {
+        Some((group, m)) => d.outcome(crate::shared_cache::wait(group, &m, notify, user)),
         // Nobody can have been in its way.
         None => {
             if let Some(f) = notify {

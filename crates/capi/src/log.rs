@@ -1,9 +1,9 @@
 //! The log of errors (documentation page `errlog`): one function of the program is told of what went wrong anywhere in the
 //! process.
 
+use iolite_os::Published;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 type Told = unsafe extern "C" fn(*mut c_void, c_int, *const c_char);
 
@@ -12,15 +12,17 @@ struct Logger(Told, *mut c_void);
 
 // SAFETY: the program said that the function may be called on any thread.
 unsafe impl Send for Logger {}
+// SAFETY: as above.
+unsafe impl Sync for Logger {}
 
-static LOGGER: Mutex<Option<Logger>> = Mutex::new(None);
+static LOGGER: Published<Option<Logger>> = Published::new();
 /// Whether there is one: asked before a text is made.
 static ON: AtomicBool = AtomicBool::new(false);
 
 /// Sets or removes the function.
 pub(crate) fn set(told: Option<Told>, user: *mut c_void) {
     ON.store(told.is_some(), Ordering::Release);
-    *LOGGER.lock().unwrap_or_else(PoisonError::into_inner) = told.map(|f| Logger(f, user));
+    LOGGER.replace(|_| Some(told.map(|f| Logger(f, user))));
 }
 
 /// Tells of something, if somebody listens.
@@ -31,11 +33,9 @@ pub(crate) fn log(code: c_int, text: impl FnOnce() -> Vec<u8>) {
     let mut text = text();
     text.iter_mut().filter(|b| **b == 0).for_each(|b| *b = b' ');
     let text = CString::new(text).unwrap_or_default();
-    // Not held across the call: the function may be replaced in it.
-    let told = LOGGER.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|l| (l.0, l.1));
-    if let Some((f, user)) = told {
+    if let Some(Some(Logger(f, user))) = LOGGER.get() {
         // SAFETY: registered for this shape of call.
-        unsafe { f(user, code, text.as_ptr()) };
+        unsafe { f(*user, code, text.as_ptr()) };
     }
 }
 

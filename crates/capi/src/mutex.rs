@@ -3,7 +3,7 @@
 //! A connection is used by one thread nearly always, and each of the calls that read a row takes its mutex. So a mutex that the
 //! same thread has taken some times without another in between belongs to that thread: entering and leaving are two plain
 //! stores then, no atomic operation. The first other thread that comes takes this right away, for good; from then on it is a
-//! recursive pthread mutex and nothing else.
+//! pthread mutex that counts how often its holder is in, and nothing else.
 //!
 //! What always holds:
 //! - `owner` is written once, by that thread, while it holds the pthread mutex. `inside`, which counts how often the owner is in by its
@@ -13,6 +13,9 @@
 //!   is 0. Either the owner's store is seen by that wait, or the owner sees `revoked`: the order within the owner is the compiler's alone.
 //! - A thread is in by its right, or by the pthread mutex; an owner that is in by its right goes on so when it enters again.
 //! - Nobody waits for `inside` without the pthread mutex, and the owner takes that only when it is not in by its right: no circle.
+//! - `holder` is the thread that has the pthread mutex, and `depth` how often; both are written by it alone.
+//! - In a forked child, the first to come adopts the mutex. Of the parent's threads there is only the one that called `fork`: if
+//!   another one was in, nobody is from then on, and the mutex is `lost`: what it guards was left half changed.
 //!
 //! Where the system has no such barrier nobody gets the right. A debug build gives it to nobody either, so that tools that look for
 //! races see the locks that they know; tests ask for it.
@@ -35,6 +38,11 @@ struct Inner {
     /// How often the thread `last` took the pthread mutex with none in between; written by its holder.
     turns: AtomicU32,
     last: AtomicUsize,
+    holder: AtomicUsize,
+    depth: AtomicU32,
+    /// How many forks there had been when it was made, or adopted last.
+    forks: AtomicU32,
+    lost: AtomicBool,
     /// Whether somebody may own it.
     ownable: bool,
     pthread: UnsafeCell<libc::pthread_mutex_t>,
@@ -60,12 +68,6 @@ impl Default for Mutex {
     }
 }
 
-/// The mutex of all connections that may share caches with each other.
-pub(crate) fn shared() -> &'static Mutex {
-    static SHARED: OnceLock<Mutex> = OnceLock::new();
-    SHARED.get_or_init(Mutex::default)
-}
-
 fn this_thread() -> usize {
     // SAFETY: it asks for nothing.
     unsafe { libc::pthread_self() as usize }
@@ -73,30 +75,37 @@ fn this_thread() -> usize {
 
 impl Mutex {
     fn new(ownable: bool) -> Mutex {
-        // SAFETY: zero is a value of these plain C structs; both are initialised before use, and the mutex, being in
-        // a box, does not move.
-        unsafe {
-            let inner = Box::new(Inner {
-                owner: AtomicUsize::new(0),
-                inside: AtomicU32::new(0),
-                revoked: AtomicBool::new(false),
-                turns: AtomicU32::new(0),
-                last: AtomicUsize::new(0),
-                ownable,
-                pthread: UnsafeCell::new(std::mem::zeroed()),
-            });
-            let mut attr: libc::pthread_mutexattr_t = std::mem::zeroed();
-            libc::pthread_mutexattr_init(&mut attr);
-            libc::pthread_mutexattr_settype(&mut attr, libc::PTHREAD_MUTEX_RECURSIVE);
-            libc::pthread_mutex_init(inner.pthread.get(), &attr);
-            libc::pthread_mutexattr_destroy(&mut attr);
-            Mutex(inner)
-        }
+        iolite_os::watch_forks();
+        let inner = Box::new(Inner {
+            owner: AtomicUsize::new(0),
+            inside: AtomicU32::new(0),
+            revoked: AtomicBool::new(false),
+            turns: AtomicU32::new(0),
+            last: AtomicUsize::new(0),
+            holder: AtomicUsize::new(0),
+            depth: AtomicU32::new(0),
+            forks: AtomicU32::new(iolite_os::forks()),
+            lost: AtomicBool::new(false),
+            ownable,
+            // SAFETY: zero is a value of this plain C struct, which is initialised before use.
+            pthread: UnsafeCell::new(unsafe { std::mem::zeroed() }),
+        });
+        // SAFETY: the mutex is nobody else's yet, and, being in a box, does not move.
+        unsafe { inner.init() };
+        Mutex(inner)
     }
 
-    /// Takes the mutex until the guard is dropped.
+    /// Takes the mutex until the guard is dropped. `None`, in a forked child: a thread that the child does not have was in, and
+    /// has left what the mutex guards half changed.
     #[inline]
-    pub fn enter(&self) -> Guard {
+    pub fn enter(&self) -> Option<Guard> {
+        let guard = self.take();
+        (guard.by_right || !self.0.lost.load(Ordering::Relaxed)).then_some(guard)
+    }
+
+    /// As [`Mutex::enter`], whatever there is behind it.
+    #[inline]
+    fn take(&self) -> Guard {
         let by_right = self.0.enter_by_right();
         if !by_right {
             self.0.wait();
@@ -114,6 +123,11 @@ impl Inner {
             return false;
         }
         let n = self.inside.load(Ordering::Relaxed);
+        if n > 0 && self.is_inherited() {
+            // A thread of the parent's may have had this one's number.
+            self.adopt();
+            return self.enter_by_right();
+        }
         self.inside.store(n + 1, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         if n == 0 && self.revoked.load(Ordering::Relaxed) {
@@ -138,8 +152,13 @@ impl Inner {
     /// Takes the pthread mutex, and the owner's right away.
     #[cold]
     fn wait(&self) {
+        self.adopt();
+        if self.enter_again() {
+            return;
+        }
         // SAFETY: initialised, and alive as long as `self`.
         unsafe { libc::pthread_mutex_lock(self.pthread.get()) };
+        self.hold();
         self.revoke();
         while self.inside.load(Ordering::Acquire) > 0 {
             // Once in the life of a mutex, and perhaps as long as a query runs.
@@ -181,17 +200,116 @@ impl Inner {
         if self.enter_by_right() {
             return true;
         }
+        self.adopt();
+        if self.enter_again() {
+            return true;
+        }
         // SAFETY: initialised.
         if unsafe { libc::pthread_mutex_trylock(self.pthread.get()) } != 0 {
             return false;
         }
+        self.hold();
         self.revoke();
         let free = self.inside.load(Ordering::Acquire) == 0;
         if !free {
-            // SAFETY: locked above.
-            unsafe { libc::pthread_mutex_unlock(self.pthread.get()) };
+            self.leave();
         }
         free
+    }
+
+    /// Counts once more, if this thread has the pthread mutex.
+    fn enter_again(&self) -> bool {
+        let mine = self.holder.load(Ordering::Relaxed) == this_thread();
+        if mine {
+            self.depth.store(self.depth.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        mine
+    }
+
+    /// Notes that this thread has taken the pthread mutex.
+    fn hold(&self) {
+        self.holder.store(this_thread(), Ordering::Relaxed);
+        self.depth.store(1, Ordering::Relaxed);
+    }
+
+    /// Leaves as the holder of the pthread mutex; does nothing for others.
+    fn leave(&self) {
+        self.adopt();
+        if self.holder.load(Ordering::Relaxed) != this_thread() {
+            return;
+        }
+        let depth = self.depth.load(Ordering::Relaxed) - 1;
+        self.depth.store(depth, Ordering::Relaxed);
+        if depth == 0 {
+            self.holder.store(0, Ordering::Relaxed);
+            // SAFETY: initialised, and locked by this thread.
+            unsafe { libc::pthread_mutex_unlock(self.pthread.get()) };
+        }
+    }
+
+    /// Makes the pthread mutex, which nobody has.
+    ///
+    /// # Safety
+    /// Nobody else uses it.
+    unsafe fn init(&self) {
+        // SAFETY: zero is a value of this plain C struct, which is initialised before use; the rest is the caller's promise.
+        unsafe {
+            let mut attr: libc::pthread_mutexattr_t = std::mem::zeroed();
+            libc::pthread_mutexattr_init(&mut attr);
+            // Whoever adopts it may lock it for another thread.
+            libc::pthread_mutexattr_settype(&mut attr, libc::PTHREAD_MUTEX_NORMAL);
+            libc::pthread_mutex_init(self.pthread.get(), &attr);
+            libc::pthread_mutexattr_destroy(&mut attr);
+        }
+    }
+
+    /// Whether the process was forked since it was made or adopted.
+    fn is_inherited(&self) -> bool {
+        self.forks.load(Ordering::Acquire) != iolite_os::forks()
+    }
+
+    /// Makes it this process's, if it is its parent's.
+    fn adopt(&self) {
+        if self.is_inherited() {
+            self.adopt_inherited();
+        }
+    }
+
+    #[cold]
+    fn adopt_inherited(&self) {
+        let now = iolite_os::forks();
+        let adopting = now | 1 << 31;
+        loop {
+            let seen = self.forks.load(Ordering::Acquire);
+            if seen == now {
+                return;
+            }
+            if seen == adopting {
+                std::thread::yield_now();
+            } else if self
+                .forks
+                .compare_exchange(seen, adopting, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+            {
+                break;
+            }
+        }
+        let here = iolite_os::forking_thread();
+        if self.inside.load(Ordering::Relaxed) > 0 && self.owner.load(Ordering::Relaxed) != here {
+            self.inside.store(0, Ordering::Relaxed);
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        let holder = self.holder.load(Ordering::Relaxed);
+        // SAFETY: all threads of this process come here before they touch it.
+        unsafe { self.init() };
+        if holder == here {
+            // SAFETY: just initialised; nobody has it.
+            unsafe { libc::pthread_mutex_lock(self.pthread.get()) };
+        } else if holder != 0 {
+            self.holder.store(0, Ordering::Relaxed);
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        self.forks.store(now, Ordering::Release);
     }
 }
 
@@ -241,7 +359,7 @@ impl Drop for Guard {
         unsafe {
             match self.by_right {
                 true => (*self.mutex).leave_by_right(),
-                false => drop(libc::pthread_mutex_unlock((*self.mutex).pthread.get())),
+                false => (*self.mutex).leave(),
             }
         }
     }
@@ -256,7 +374,6 @@ impl Drop for Mutex {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_mutex_alloc(kind: c_int) -> *mut Mutex {
-    use std::sync::OnceLock;
     static FIXED: OnceLock<Vec<Mutex>> = OnceLock::new();
     if kind >= 2 {
         // Static mutexes are numbered from 2 up.
@@ -276,7 +393,7 @@ pub unsafe extern "C" fn sqlite3_mutex_free(m: *mut Mutex) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_mutex_enter(m: *mut Mutex) {
     if let Some(m) = m.as_ref() {
-        std::mem::forget(m.enter());
+        std::mem::forget(m.take());
     }
 }
 
@@ -356,8 +473,8 @@ mod tests {
 
     impl Counted {
         fn add(&self, nested: bool) {
-            let _held = self.0.enter();
-            let _again = nested.then(|| self.0.enter());
+            let _held = self.0.take();
+            let _again = nested.then(|| self.0.take());
             // SAFETY: under the mutex.
             unsafe {
                 let p = self.1.get();
@@ -371,22 +488,22 @@ mod tests {
     #[test]
     fn one_thread_gets_the_right_and_the_next_one_takes_it() {
         let m = Mutex::new(true);
-        assert!(!m.enter().by_right);
+        assert!(!m.take().by_right);
         for _ in 0..TURNS {
-            drop(m.enter());
+            drop(m.take());
         }
         if !barrier::is_there() {
             return;
         }
-        assert!(m.enter().by_right);
+        assert!(m.take().by_right);
         {
-            let _first = m.enter();
-            assert!(m.enter().by_right);
+            let _first = m.take();
+            assert!(m.take().by_right);
         }
         std::thread::scope(|s| {
-            s.spawn(|| assert!(!m.enter().by_right));
+            s.spawn(|| assert!(!m.take().by_right));
         });
-        assert!(!m.enter().by_right);
+        assert!(!m.take().by_right);
         assert_eq!(m.0.inside.load(Ordering::Relaxed), 0);
     }
 
@@ -394,16 +511,16 @@ mod tests {
     fn who_tries_does_not_wait_for_the_owner() {
         let m = Mutex::new(true);
         for _ in 0..TURNS + 1 {
-            drop(m.enter());
+            drop(m.take());
         }
-        let held = m.enter();
+        let held = m.take();
         std::thread::scope(|s| {
             s.spawn(|| assert!(!m.0.attempt()));
         });
         // It goes on by its right until it is out.
-        drop(m.enter());
+        drop(m.take());
         drop(held);
-        assert!(!m.enter().by_right);
+        assert!(!m.take().by_right);
         assert!(m.0.attempt());
         Guard { mutex: &*m.0, by_right: false };
     }

@@ -2,6 +2,7 @@
 //! extensions.
 
 use crate::connection::{Db, bytes, text_option, with};
+use crate::shared_cache::{Group, named_shared};
 use crate::{MISUSE, NOMEM, OK, guard};
 use iolite::engine::{Code, Error, OpenFlags};
 use iolite_ext::BuiltinModules;
@@ -54,13 +55,14 @@ unsafe fn open(name: &[u8], out: *mut *mut Db, flags: c_int, vfs: *const c_char)
     };
     let vfs = text_option(vfs);
     let mut rc = NOMEM;
-    let grouped = shared || uri && crate::shared_cache::named_shared(name);
-    let db = crate::handle::place(grouped, |d| {
+    let grouped = shared || uri && named_shared(name);
+    let group = grouped.then(Group::of_process);
+    let db = crate::handle::place(group, |d| {
         d.extended.set(flags & EXTENDED_CODES != 0);
         *d.held.borrow_mut() = Some(held);
         let opened = guard(Err(Code::Internal.into()), || match iolite_os::vfs_named(vfs.as_deref()) {
             None => Err(Error::sql(format!("no such vfs: {}", vfs.as_deref().unwrap_or_default()))),
-            Some(vfs) => crate::shared_cache::open(grouped, vfs, name, options, d.interrupt_flag()),
+            Some(vfs) => crate::shared_cache::open(group, vfs, name, options, d.interrupt_flag()),
         });
         rc = match opened {
             Ok(c) => {
@@ -102,7 +104,7 @@ pub unsafe extern "C" fn sqlite3_open_v2(
         }
         // There is a connection also then, for its message.
         let mut rc = NOMEM;
-        *out = crate::handle::place(false, |d| rc = d.fail_code(MISUSE));
+        *out = crate::handle::place(None, |d| rc = d.fail_code(MISUSE));
         return rc;
     }
     open(bytes(name), out, flags, vfs)

@@ -2,22 +2,32 @@
 //!
 //! All connections that may share a cache (by a flag, by `sqlite3_enable_shared_cache`, by `cache=shared` in their name) belong to one
 //! group with one mutex: caches, and the buffers that values lie in, are used by one thread at a time. A connection is in the group
-//! from its opening to its end, so nobody ever holds one mutex of a connection and waits for another.
+//! from its opening to its end, so nobody ever holds one mutex of a connection and waits for another. A forked child has a group of
+//! its own; what its parent has opened stays in the parent's.
 //!
-//! What always holds: whatever is in [`Group`] is touched under [`crate::mutex::shared`] alone; a connection waits for at most one other, and nobody
+//! What always holds: whatever is in a [`Group`] is touched under its mutex alone; a connection waits for at most one other, and nobody
 //! waits in a circle; who is told, is told once. Callbacks run at the end of the transaction that was waited for, within the call that ended it.
 
+use crate::mutex::Mutex;
 use iolite::OpenFlags;
 use iolite::engine::{Caches, Code, Connection, Error, Member};
+use iolite_os::PerProcess;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 
-/// What the group has in common.
+/// The connections of a process that may share caches.
 #[derive(Default)]
-struct Group {
+pub(crate) struct Group {
+    pub(crate) mutex: Mutex,
+    common: Guarded<Common>,
+}
+
+/// What they have in common.
+#[derive(Default)]
+struct Common {
     caches: Caches,
     waiting: RefCell<Vec<Waiting>>,
 }
@@ -34,17 +44,25 @@ struct Waiting {
 /// `xNotify` of `sqlite3_unlock_notify`.
 pub(crate) type Notify = unsafe extern "C" fn(*mut *mut c_void, c_int);
 
+#[derive(Default)]
 struct Guarded<T>(T);
 
-// SAFETY: what is inside is reached through `group` alone, whose callers hold the group's mutex.
+// SAFETY: what is inside is reached through `Group` alone, whose callers hold its mutex.
 unsafe impl<T> Send for Guarded<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Guarded<T> {}
 
-/// What the group has in common; the caller holds its mutex.
-fn group() -> &'static Group {
-    static GROUP: OnceLock<Guarded<Group>> = OnceLock::new();
-    &GROUP.get_or_init(|| Guarded(Group::default())).0
+impl Group {
+    /// That of this process.
+    pub(crate) fn of_process() -> &'static Group {
+        static GROUP: PerProcess<Group> = PerProcess::new();
+        GROUP.get()
+    }
+
+    /// The caller holds the mutex.
+    fn waiting(&self) -> &RefCell<Vec<Waiting>> {
+        &self.common.0.waiting
+    }
 }
 
 /// Whether a URI asks for a shared cache; other names and other words are for the engine to judge.
@@ -54,17 +72,16 @@ pub(crate) fn named_shared(name: &[u8]) -> bool {
 
 /// Opens a connection, in the group if it belongs there. The caller holds its mutex.
 pub(crate) fn open(
-    grouped: bool,
+    group: Option<&'static Group>,
     vfs: Arc<dyn iolite_os::Vfs>,
     name: &[u8],
     flags: OpenFlags,
     interrupt: Arc<AtomicBool>,
 ) -> Result<Connection, Error> {
-    let caches = grouped.then(|| group().caches.clone());
-    let c = Connection::open_in(vfs, name, flags, interrupt, caches.as_ref())?;
-    if let Some(m) = c.member() {
+    let c = Connection::open_in(vfs, name, flags, interrupt, group.map(|g| &g.common.0.caches))?;
+    if let (Some(m), Some(group)) = (c.member(), group) {
         let id = m.id();
-        m.set_at_end(Some(Rc::new(move || ended(id))));
+        m.set_at_end(Some(Rc::new(move || ended(group, id))));
     }
     Ok(c)
 }
@@ -74,8 +91,13 @@ pub(crate) fn open(
 ///
 /// # Safety
 /// `notify` may be called with `user` until it has been, or until it is taken back.
-pub(crate) unsafe fn wait(m: &Member, notify: Option<Notify>, user: *mut c_void) -> Result<(), Error> {
-    let waiting = &group().waiting;
+pub(crate) unsafe fn wait(
+    group: &Group,
+    m: &Member,
+    notify: Option<Notify>,
+    user: *mut c_void,
+) -> Result<(), Error> {
+    let waiting = group.waiting();
     waiting.borrow_mut().retain(|w| w.who != m.id());
     let Some(notify) = notify else {
         m.unblock();
@@ -99,16 +121,16 @@ pub(crate) unsafe fn wait(m: &Member, notify: Option<Notify>, user: *mut c_void)
 }
 
 /// A connection is about to be closed: it waits for nobody any more.
-pub(crate) fn leave(c: &Connection) {
+pub(crate) fn leave(group: &Group, c: &Connection) {
     if let Some(m) = c.member() {
-        group().waiting.borrow_mut().retain(|w| w.who != m.id());
+        group.waiting().borrow_mut().retain(|w| w.who != m.id());
     }
 }
 
 /// A transaction has ended: whoever waited for it is told, several with the same callback at once.
-fn ended(by: u64) {
+fn ended(group: &Group, by: u64) {
     let mut told = Vec::new();
-    group().waiting.borrow_mut().retain(|w| {
+    group.waiting().borrow_mut().retain(|w| {
         let waits = w.by == by;
         if waits {
             told.push((w.notify, w.user));

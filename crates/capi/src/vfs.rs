@@ -7,12 +7,13 @@
 use crate::connection::{bytes, text_option};
 use crate::foreign::Foreign;
 use crate::vfs_file::{CFile, CVfs, OK_SYMLINK, Symbol, coded};
-use iolite_os::{Access, Vfs};
+use iolite_os::{Access, PerProcess, Vfs};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -59,23 +60,22 @@ static OWN: [Own; 5] = [
     own(c"unix-none", 4096),
 ];
 
-/// The first of the list.
-struct First(*mut CVfs);
+/// The first of the list, which is reached under its lock only.
+static FIRST: AtomicPtr<CVfs> = AtomicPtr::new(null_mut());
 
-// SAFETY: the list is reached under its lock only.
-unsafe impl Send for First {}
-
-fn list() -> MutexGuard<'static, Option<First>> {
-    static FIRST: Mutex<Option<First>> = Mutex::new(None);
-    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
-    first.get_or_insert_with(|| {
+/// Takes the list's lock; a forked child has its own.
+fn lock() -> MutexGuard<'static, ()> {
+    static LOCK: PerProcess<Mutex<()>> = PerProcess::new();
+    static MADE: AtomicBool = AtomicBool::new(false);
+    let held = LOCK.get().lock().unwrap_or_else(PoisonError::into_inner);
+    if !MADE.swap(true, Ordering::Relaxed) {
         for pair in OWN.windows(2) {
             // SAFETY: under the lock, before anybody has seen the list.
             unsafe { (*pair[0].0.get()).next = pair[1].0.get() };
         }
-        First(OWN[0].0.get())
-    });
-    first
+        FIRST.store(OWN[0].0.get(), Ordering::Relaxed);
+    }
+    held
 }
 
 /// The VFS behind one of ours.
@@ -219,9 +219,9 @@ pub(crate) fn found(name: &str) -> *mut CVfs {
     std::ffi::CString::new(name).map_or(null_mut(), |name| unsafe { sqlite3_vfs_find(name.as_ptr()) })
 }
 
-/// Takes a VFS out of the list.
-unsafe fn unlink(first: &mut First, vfs: *mut CVfs) {
-    let mut link = &raw mut first.0;
+/// Takes a VFS out of the list. The caller holds the lock.
+unsafe fn unlink(vfs: *mut CVfs) {
+    let mut link = FIRST.as_ptr();
     while !(*link).is_null() {
         if *link == vfs {
             *link = (*vfs).next;
@@ -233,8 +233,8 @@ unsafe fn unlink(first: &mut First, vfs: *mut CVfs) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_vfs_find(name: *const c_char) -> *mut CVfs {
-    let list = list();
-    let mut at = list.as_ref().map_or(null_mut(), |f| f.0);
+    let _held = lock();
+    let mut at = FIRST.load(Ordering::Relaxed);
     while !at.is_null() && !name.is_null() && bytes((*at).name) != bytes(name) {
         at = (*at).next;
     }
@@ -244,11 +244,10 @@ pub unsafe extern "C" fn sqlite3_vfs_find(name: *const c_char) -> *mut CVfs {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_vfs_register(vfs: *mut CVfs, make_default: c_int) -> c_int {
     let Some(name) = vfs.as_ref().and_then(|v| text_option(v.name)) else { return crate::MISUSE };
-    let mut list = list();
-    let Some(first) = list.as_mut() else { return crate::INTERNAL };
-    unlink(first, vfs);
-    let link =
-        if make_default != 0 || first.0.is_null() { &raw mut first.0 } else { &raw mut (*first.0).next };
+    let _held = lock();
+    unlink(vfs);
+    let first = FIRST.load(Ordering::Relaxed);
+    let link = if make_default != 0 || first.is_null() { FIRST.as_ptr() } else { &raw mut (*first).next };
     (*vfs).next = *link;
     *link = vfs;
     let engine = engine_of(vfs).unwrap_or_else(|| Arc::new(Foreign::new(vfs, name)));
@@ -259,10 +258,8 @@ pub unsafe extern "C" fn sqlite3_vfs_register(vfs: *mut CVfs, make_default: c_in
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_vfs_unregister(vfs: *mut CVfs) -> c_int {
     let Some(name) = vfs.as_ref().and_then(|v| text_option(v.name)) else { return crate::OK };
-    let mut list = list();
-    if let Some(first) = list.as_mut() {
-        unlink(first, vfs);
-    }
+    let _held = lock();
+    unlink(vfs);
     iolite_os::unregister_vfs(&name);
     crate::OK
 }

@@ -40,12 +40,11 @@ pub(crate) struct Memory {
 }
 
 /// Names and the worlds behind them.
-static NAMED: Mutex<Option<HashMap<Vec<u8>, Weak<Memory>>>> = Mutex::new(None);
+static NAMED: PerProcess<Mutex<HashMap<Vec<u8>, Weak<Memory>>>> = PerProcess::new();
 
 /// Opens the database that the process knows under `name`; the first one makes it.
 pub(crate) fn open_named(host: &Arc<dyn Vfs>, name: &[u8], options: &OpenOptions) -> Result<Btree> {
-    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-    let named = named.get_or_insert_default();
+    let mut named = NAMED.get().lock().unwrap_or_else(PoisonError::into_inner);
     named.retain(|_, world| world.strong_count() > 0);
     let world = match named.get(name).and_then(Weak::upgrade) {
         Some(world) => world,

@@ -1,6 +1,6 @@
 //! The kernel's randomness, taken in pieces: a system call per `random()` would cost more than the row it is for.
 //!
-//! Each byte is handed out once and then forgotten. What is asked for in more than a quarter of a piece comes directly.
+//! Each byte is handed out once and then forgotten, a forked child's included. What is asked for in more than a quarter of a piece comes directly.
 
 use iolite_os::Entropy;
 
@@ -10,11 +10,13 @@ const PIECE: usize = 1024;
 pub(crate) struct Randomness {
     bytes: Box<[u8; PIECE]>,
     left: usize,
+    /// How many forks there had been when they were fetched.
+    forks: u32,
 }
 
 impl Default for Randomness {
     fn default() -> Self {
-        Randomness { bytes: Box::new([0; PIECE]), left: 0 }
+        Randomness { bytes: Box::new([0; PIECE]), left: 0, forks: 0 }
     }
 }
 
@@ -23,9 +25,10 @@ impl Randomness {
         if out.len() > PIECE / 4 {
             return source.fill(out);
         }
-        if self.left < out.len() {
+        let forks = iolite_os::forks();
+        if self.left < out.len() || self.forks != forks {
             source.fill(&mut self.bytes[..]);
-            self.left = PIECE;
+            (self.left, self.forks) = (PIECE, forks);
         }
         let from = &mut self.bytes[self.left - out.len()..self.left];
         out.copy_from_slice(from);

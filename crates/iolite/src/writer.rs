@@ -16,6 +16,7 @@
 //! - A failed commit is every job's answer, and nothing of the batch is there.
 //! - The queue is bounded: [`Writer::submit`] waits for room, [`Writer::try_submit`] answers `SQLITE_BUSY`.
 //! - Jobs run in the order in which they came. The thread ends when the last [`Writer`] is gone and the queue is empty.
+//! - A queue belongs to the process that started it: a forked child does not have its thread, and is answered `SQLITE_MISUSE`.
 //!
 //! It knows nothing of what jobs do. A job must not wait for another job of the same queue: it would wait for itself.
 
@@ -167,7 +168,10 @@ pub struct Writer(Arc<Queue>);
 /// # std::fs::remove_dir_all(&dir).unwrap();
 /// # Ok::<(), iolite::Error>(())
 /// ```
-pub struct Ticket<T>(Arc<Slot<T>>);
+pub struct Ticket<T> {
+    slot: Arc<Slot<T>>,
+    forks: u32,
+}
 
 struct Slot<T>(Mutex<Answer<T>>);
 
@@ -208,7 +212,11 @@ impl<T> Ticket<T> {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn wait(self) -> Result<T> {
-        let slot = &self.0.0;
+        if self.forks != iolite_os::forks() {
+            std::mem::forget(self);
+            return Err(inherited());
+        }
+        let slot = &self.slot.0;
         loop {
             let mut a = lock(slot);
             if let Some(value) = a.value.take() {
@@ -238,7 +246,7 @@ impl<T> Ticket<T> {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn is_ready(&self) -> bool {
-        lock(&self.0.0).value.is_some()
+        self.forks == iolite_os::forks() && lock(&self.slot.0).value.is_some()
     }
 }
 
@@ -250,6 +258,13 @@ pub(crate) struct Queue {
     /// Room for more.
     room: Condvar,
     options: WriterOptions,
+    /// How many forks there had been when it was started.
+    forks: u32,
+}
+
+/// What a forked child is told.
+fn inherited() -> Error {
+    Error::new(Code::Misuse, "the write queue is another process's")
 }
 
 struct State {
@@ -323,6 +338,7 @@ impl Writer {
                 batch: options.batch.max(1),
                 ..options
             },
+            forks: iolite_os::forks(),
         });
         let weak = Arc::downgrade(&queue);
         let (said, heard) = std::sync::mpsc::channel();
@@ -347,6 +363,9 @@ impl Writer {
 
     /// Another hold; none if the queue is ending.
     pub(crate) fn join(queue: Arc<Queue>) -> Option<Writer> {
+        if queue.is_inherited() {
+            return None;
+        }
         {
             let mut s = lock(&queue.state);
             if s.holders == 0 || s.ended {
@@ -448,7 +467,7 @@ impl Writer {
     /// # Ok::<(), iolite::Error>(())
     /// ```
     pub fn waiting(&self) -> usize {
-        lock(&self.0.state).jobs.len()
+        if self.0.is_inherited() { 0 } else { lock(&self.0.state).jobs.len() }
     }
 
     fn hand_in<T, F>(&self, options: JobOptions, f: F, wait: bool) -> Result<Ticket<T>>
@@ -456,6 +475,9 @@ impl Writer {
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T> + Send + 'static,
     {
+        if self.0.is_inherited() {
+            return Err(inherited());
+        }
         let full = || Error::new(Code::Busy, "the write queue is full");
         let mut s = lock(&self.0.state);
         while s.jobs.len() >= self.0.options.capacity && !s.ended {
@@ -481,19 +503,24 @@ impl Writer {
         if idle {
             self.0.work.notify_one();
         }
-        Ok(Ticket(slot))
+        Ok(Ticket { slot, forks: self.0.forks })
     }
 }
 
 impl Clone for Writer {
     fn clone(&self) -> Writer {
-        lock(&self.0.state).holders += 1;
+        if !self.0.is_inherited() {
+            lock(&self.0.state).holders += 1;
+        }
         Writer(self.0.clone())
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        if self.0.is_inherited() {
+            return;
+        }
         let thread = {
             let mut s = lock(&self.0.state);
             s.holders -= 1;
@@ -539,6 +566,10 @@ impl<T, F> Drop for Typed<T, F> {
 }
 
 impl Queue {
+    fn is_inherited(&self) -> bool {
+        self.forks != iolite_os::forks()
+    }
+
     fn run(&self, c: &Connection) {
         let _ending = Ending(self);
         loop {

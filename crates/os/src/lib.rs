@@ -12,6 +12,7 @@ pub mod background;
 mod memory;
 mod pass;
 mod per_process;
+mod published;
 mod registry;
 mod stack;
 mod ticks;
@@ -20,6 +21,7 @@ mod unix;
 
 pub use memory::MemoryVfs;
 pub use per_process::PerProcess;
+pub use published::Published;
 pub use registry::{register_vfs, system_vfses, unregister_vfs, vfs_named};
 pub use stack::has_stack;
 pub use ticks::ticks;
@@ -27,7 +29,7 @@ pub use traits::{
     Access, Characteristics, Clock, Entropy, File, FileId, FileKind, FileStamp, LockLevel, Note, OpenFlags,
     ShmLock, ShmRegion, ShmRelease, SyncKind, Vfs,
 };
-pub use unix::{OtherLocks, UnixVariant, UnixVfs};
+pub use unix::{OtherLocks, UnixVariant, UnixVfs, forking_thread, forks, watch_forks};
 
 use std::sync::{Arc, OnceLock};
 

@@ -2,8 +2,9 @@
 //!
 //! What always holds: the first one of the list is the default. What a VFS does is its own business.
 
+use crate::Published;
 use crate::{MemoryVfs, OtherLocks, UnixVariant, Vfs, default_vfs};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 type List = Vec<Arc<dyn Vfs>>;
 
@@ -22,17 +23,21 @@ pub fn system_vfses() -> &'static [Arc<dyn Vfs>] {
     })
 }
 
-fn list() -> MutexGuard<'static, Option<List>> {
-    static LIST: Mutex<Option<List>> = Mutex::new(None);
-    let mut list = LIST.lock().unwrap_or_else(PoisonError::into_inner);
-    list.get_or_insert_with(|| system_vfses().to_vec());
-    list
+/// Those of now; `None`: those of the system.
+static LIST: Published<List> = Published::new();
+
+/// Replaces the list.
+fn change(f: impl Fn(&mut List)) {
+    LIST.replace(|list| {
+        let mut list = list.map_or(system_vfses(), |l| l).to_vec();
+        f(&mut list);
+        Some(list)
+    });
 }
 
 /// The VFS with this name; without one, the default.
 pub fn vfs_named(name: Option<&str>) -> Option<Arc<dyn Vfs>> {
-    let list = list();
-    let list = list.as_ref()?;
+    let list = LIST.get().map_or(system_vfses(), |l| l);
     match name {
         None => list.first().cloned(),
         Some(name) => list.iter().find(|v| v.name() == name).cloned(),
@@ -41,16 +46,14 @@ pub fn vfs_named(name: Option<&str>) -> Option<Arc<dyn Vfs>> {
 
 /// Enters a VFS, in place of one with the same name; as the default, or behind that.
 pub fn register_vfs(vfs: Arc<dyn Vfs>, as_default: bool) {
-    let mut list = list();
-    let Some(list) = list.as_mut() else { return };
-    list.retain(|v| v.name() != vfs.name());
-    let at = if as_default { 0 } else { list.len().min(1) };
-    list.insert(at, vfs);
+    change(|list| {
+        list.retain(|v| v.name() != vfs.name());
+        let at = if as_default { 0 } else { list.len().min(1) };
+        list.insert(at, vfs.clone());
+    });
 }
 
 /// Takes a VFS out. If it was the default, the next one is.
 pub fn unregister_vfs(name: &str) {
-    if let Some(list) = list().as_mut() {
-        list.retain(|v| v.name() != name);
-    }
+    change(|list| list.retain(|v| v.name() != name));
 }

@@ -373,9 +373,11 @@ impl Pager {
         Ok(())
     }
 
-    /// Says that a page just freed need not be written. Taken back by its next change.
+    /// Says that a page just freed need not be written. Taken back by its next change. A log has all pages that the file lacks:
+    /// SQLite takes one for damaged that is too short for the size that it tells of.
     pub fn dont_write(&mut self, pgno: Pgno) {
-        if self.kind != Kind::File || self.undo.depth() > 0 {
+        let is_lacking = self.wal.is_some() && pgno > self.orig_size;
+        if self.kind != Kind::File || self.undo.depth() > 0 || is_lacking {
             return;
         }
         if let Some(i) = self.table.find(pgno) {

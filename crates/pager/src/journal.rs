@@ -443,7 +443,8 @@ impl<'a> Reader<'a> {
 
     fn header(&mut self) -> Result<bool> {
         let at = self.at.next_multiple_of(self.sector as u64);
-        if at + HEADER as u64 > self.size {
+        // The rest of its sector is written with it: what follows can have been done only then.
+        if at + self.sector as u64 > self.size {
             return Ok(false);
         }
         let mut h = [0u8; HEADER];

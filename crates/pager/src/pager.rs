@@ -330,7 +330,7 @@ impl Pager {
 
     /// Whether this process was forked from the one that opened the file: whatever was under way is its parent's to end.
     pub fn is_inherited(&self) -> bool {
-        self.kind == Kind::File && self.file.as_ref().is_some_and(|f| f.is_inherited())
+        self.file.as_ref().is_some_and(|f| f.is_inherited())
     }
 
     /// Lets everything of a parent's go without a word to the disk: its transaction, its locks, its log.
@@ -347,6 +347,9 @@ impl Pager {
         self.wal = None;
         self.state = State::Open;
         self.lock = LockLevel::None;
+        self.change_counted = false;
+        // Its next journal would have the same nonce.
+        self.random = 0;
         // Its locks may have been held when the process forked.
         std::mem::forget(self.share.take());
         self.reset_cache();

@@ -2,7 +2,7 @@
 //!
 //! A copy of the workspace gets faults, each a small change of one line that takes effect only where the variable
 //! `IOLITE_FAULT` has its number. Each names the instrument that has to find it: the differential tester by a kind of
-//! difference that is not there without the fault, the simulator, `chaos` and tests by failing. The instruments are built once
+//! difference that is not there without the fault, the simulator, `chaos`, `storm` and tests by failing. The instruments are built once
 //! in the copy, and run once for each fault, and once for none. A fault that is not found is a hole. The product's own
 //! sources never hold a fault.
 
@@ -36,6 +36,8 @@ enum By {
     Sim(&'static [&'static str]),
     /// `chaos` for so many seconds.
     Chaos(&'static str),
+    /// `storm` for so many seconds.
+    Storm(&'static str),
     /// The C programs with several threads, under this tool.
     Threads(&'static str),
     /// A test of this package, by a part of its name.
@@ -74,6 +76,7 @@ pub fn run(root: &Path, seed: &str, which: &[usize]) -> bool {
     for (needed, bin, package) in [
         (needs(|b| *b == By::Differ), "differ", "iolite-conform"),
         (needs(|b| matches!(b, By::Chaos(_))), "chaos", "iolite-conform"),
+        (needs(|b| matches!(b, By::Storm(_))), "storm", "iolite-conform"),
         (needs(|b| matches!(b, By::Sim(_))), "sim", "iolite-sim"),
     ] {
         let args = ["build", "--profile", "perf", "-p", package, "--bin", bin];
@@ -103,6 +106,11 @@ pub fn run(root: &Path, seed: &str, which: &[usize]) -> bool {
             }
             By::Chaos(seconds) => {
                 let mut c = Command::new(target.join("perf/chaos"));
+                c.args(["--seconds", seconds, "--seed", seed]);
+                c
+            }
+            By::Storm(seconds) => {
+                let mut c = Command::new(target.join("perf/storm"));
                 c.args(["--seconds", seconds, "--seed", seed]);
                 c
             }

@@ -60,6 +60,7 @@ const UNSAFE: &[&str] = &[
     "crates/pager/src/wal/sum.rs",
     "crates/capi/src",
     "crates/conform/src/bin/cdiffer",
+    "crates/conform/src/bin/storm",
     "crates/stock/src",
     "crates/testkit/src",
     "crates/sim/src",

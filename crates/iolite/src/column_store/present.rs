@@ -4,11 +4,45 @@ use super::ColumnCounters;
 use iolite_base::Pgno;
 use iolite_btree::Btree;
 use iolite_columnar::{Closing, Store};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// The columns of a database that is attached to a connection, once they are wanted.
-pub(crate) type Columns = OnceCell<Arc<Store>>;
+/// The columns of a database that is attached to a connection, once they are wanted. A forked child leaves its parent's behind:
+/// another thread may have been in the midst of them.
+#[derive(Default)]
+pub(crate) struct Columns(RefCell<Option<Kept>>);
+
+struct Kept {
+    store: Arc<Store>,
+    /// How many forks there had been when they were wanted.
+    forks: u32,
+}
+
+impl Columns {
+    /// Those of this process.
+    pub fn get(&self) -> Option<Arc<Store>> {
+        let mut kept = self.0.borrow_mut();
+        if kept.as_ref().is_some_and(|k| k.forks != iolite_os::forks()) {
+            std::mem::forget(kept.take());
+        }
+        kept.as_ref().map(|k| k.store.clone())
+    }
+
+    /// They are wanted.
+    pub fn wanted(&self, bt: &Btree) -> Arc<Store> {
+        self.get().unwrap_or_else(|| {
+            let store = Store::of(bt);
+            self.0.replace(Some(Kept { store: store.clone(), forks: iolite_os::forks() }));
+            store
+        })
+    }
+
+    fn take(&mut self) -> Option<Arc<Store>> {
+        let store = self.get();
+        self.0.take();
+        store
+    }
+}
 
 /// Before a database of a connection closes: its columns are to be written afterwards, if this connection is the last
 /// one of the process to hold them.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The columns that a connection has to do with, each with its trees.
 pub(super) fn stores(conn: &Inner) -> Vec<(Arc<Store>, Btree)> {
     let dbs = conn.databases.borrow();
-    dbs.iter().filter_map(|d| d.columns.get().cloned().zip(d.btree.clone())).collect()
+    dbs.iter().filter_map(|d| d.columns.get().zip(d.btree.clone())).collect()
 }
 
 /// `PRAGMA column_cache`: whether columns are kept beside the database; sets it if `persist` says so.
@@ -38,7 +38,7 @@ pub(crate) fn column_cache_trust(conn: &Inner, db: usize, hash: Option<bool>) ->
 pub(crate) fn store(conn: &Inner, db: usize, bt: &Btree) -> Result<Arc<Store>> {
     let dbs = conn.databases.borrow();
     let d = dbs.get(db).ok_or(Code::Internal)?;
-    Ok(d.columns.get_or_init(|| Store::of(bt)).clone())
+    Ok(d.columns.wanted(bt))
 }
 
 /// What a run in columns needs of its connection.

@@ -303,6 +303,43 @@ fn a_log_that_was_cut_is_an_error_and_no_pages_of_zeros() {
 }
 
 #[test]
+fn a_log_has_all_pages_that_the_file_lacks() {
+    let dir = Scratch::new();
+    let c = open(&dir, "a.db");
+    run(&c, "PRAGMA cache_size = 100000; PRAGMA journal_mode = wal; CREATE TABLE t(x)");
+    run(&c, "PRAGMA wal_checkpoint(TRUNCATE)");
+    // Pages that are free when they are first committed, before one that is not.
+    run(
+        &c,
+        "BEGIN; WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+         INSERT INTO t SELECT zeroblob(3000) FROM n; CREATE TABLE u(y); DELETE FROM t; INSERT INTO u VALUES(1); COMMIT",
+    );
+    let pages = one(&c, "PRAGMA page_count");
+    let crashed = dir.killed_now();
+    let told = crashed.stock("a.db", "PRAGMA wal_checkpoint; PRAGMA page_count; PRAGMA integrity_check");
+    let (checkpoint, rest) = told.split_once('\n').unwrap();
+    assert!(checkpoint.starts_with("0|"), "{told}");
+    assert_eq!(rest, format!("{pages}\nok"));
+    assert_eq!(fs::metadata(crashed.path("a.db")).unwrap().len(), pages.parse::<u64>().unwrap() * 4096);
+}
+
+#[test]
+fn a_journal_that_lacks_the_end_of_its_first_sector_tells_of_nothing() {
+    let dir = Scratch::new();
+    let c = open(&dir, "a.db");
+    fill(&c);
+    run(&c, "PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 1");
+    let journal = fs::read(dir.path("a.db-journal")).unwrap();
+    run(&c, "COMMIT");
+    drop(c);
+    // It says that the file had one page.
+    let mut header = journal[..511].to_vec();
+    header[16..20].copy_from_slice(&[0, 0, 0, 1]);
+    fs::write(dir.path("a.db-journal"), header).unwrap();
+    assert_eq!(after_crash(&dir, "a.db"), state(1));
+}
+
+#[test]
 fn a_file_that_was_cut_is_not_written_on() {
     for mode in ["delete", "truncate", "persist", "wal"] {
         for cut in [0, 100, 4096, 20_000] {
@@ -558,6 +595,76 @@ fn a_forked_child_may_drop_what_it_has_inherited_and_open_its_own() {
             assert_eq!(after_crash(&dir, "a.db"), state(1), "{mode} {locking}");
         }
     }
+}
+
+#[test]
+fn what_a_forked_child_commits_is_seen_by_others() {
+    let dir = Scratch::new();
+    let (forked, go, done) = (dir.path("forked"), dir.path("go"), dir.path("done"));
+    let c = open(&dir, "a.db");
+    // Its changes leave the first page as it is.
+    run(&c, "CREATE TABLE n(v); INSERT INTO n VALUES(0)");
+    drop(c);
+    let wait_for = |path: &std::path::Path| {
+        while !path.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    };
+    // It counts its changes once while it is alone.
+    let parent = Child::fork(|| {
+        let c = open(&dir, "a.db");
+        run(&c, "PRAGMA locking_mode = exclusive; UPDATE n SET v = 1; UPDATE n SET v = 2");
+        std::mem::forget(Child::fork(|| {
+            wait_for(&go);
+            run(&c, "UPDATE n SET v = 3; PRAGMA locking_mode = normal; SELECT v FROM n");
+            fs::write(&done, "").is_ok()
+        }));
+        fs::write(&forked, "").unwrap();
+        // The lock ends with this process.
+        true
+    });
+    assert!(parent.wait() && forked.exists());
+    let c = open(&dir, "a.db");
+    assert_eq!(one(&c, "SELECT v FROM n"), "2");
+    fs::write(&go, "").unwrap();
+    wait_for(&done);
+    assert_eq!(one(&c, "SELECT v FROM n"), "3");
+}
+
+#[test]
+fn a_forked_child_shares_neither_temporary_tables_nor_chance_with_its_parent() {
+    let dir = Scratch::new();
+    let c = open(&dir, "a.db");
+    run(
+        &c,
+        "PRAGMA temp_store = file; PRAGMA temp.cache_size = 5; CREATE TABLE m(x); CREATE TEMP TABLE small(x)",
+    );
+    let bytes = || one(&c, "SELECT hex(randomblob(8))");
+    bytes();
+    let child = Child::fork(|| {
+        // Nothing of it is in a file.
+        run(&c, "INSERT INTO small VALUES(1)");
+        fs::write(dir.path("drawn"), bytes()).is_ok() && one(&c, "SELECT count(*) FROM small") == "1"
+    });
+    assert!(child.wait());
+    assert_ne!(fs::read_to_string(dir.path("drawn")).unwrap(), bytes());
+    run(
+        &c,
+        &format!(
+            "CREATE TEMP TABLE t AS WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})
+             SELECT i AS id, 0 AS v, hex(zeroblob(100)) AS x FROM n"
+        ),
+    );
+    let child = Child::fork(|| {
+        assert_eq!(code(&c, "UPDATE t SET v = 1, x = ''"), Code::IoerrLock);
+        assert_eq!(code(&c, "SELECT sum(v) FROM t"), Code::IoerrLock);
+        run(&c, "INSERT INTO m VALUES(1)");
+        one(&c, "SELECT count(*) FROM m") == "1"
+    });
+    assert!(child.wait());
+    assert_eq!(one(&c, "SELECT sum(v), sum(length(x)) FROM t"), format!("0|{}", 200 * ROWS));
+    run(&c, "UPDATE t SET v = 2");
+    assert_eq!(one(&c, "PRAGMA temp.integrity_check"), "ok");
 }
 
 /// A connection to `a.db` that shares its cache with the others.

@@ -206,3 +206,25 @@ fn dropping_the_last_writer_waits_for_what_is_queued() {
     // The next one starts a queue of its own.
     db.writer().unwrap().run(insert(99)).unwrap();
 }
+
+#[test]
+fn a_forked_child_does_not_wait_for_its_parents_queue() {
+    let (_dir, db) = database("forked", "CREATE TABLE t(a); INSERT INTO t VALUES(1)");
+    let writer = db.writer().unwrap();
+    let ticket = writer.submit(JobOptions::default(), |c| c.execute("INSERT INTO t VALUES(2)", [])).unwrap();
+    let mut both = Some((writer, ticket));
+    let child = iolite_testkit::Child::fork(|| {
+        let (writer, ticket) = both.take().unwrap();
+        assert_eq!(writer.run(|_| Ok(())).unwrap_err().code(), Code::Misuse);
+        assert_eq!(ticket.wait().unwrap_err().code(), Code::Misuse);
+        drop((writer.clone(), writer));
+        let own = db.writer().unwrap();
+        own.run(|c| c.execute("INSERT INTO t VALUES(3)", [])).is_ok()
+    });
+    assert!(child.wait());
+    let (writer, ticket) = both.unwrap();
+    ticket.wait().unwrap();
+    writer.run(|c| c.execute("INSERT INTO t VALUES(4)", [])).unwrap();
+    let sum: i64 = db.connect().unwrap().query_row("SELECT sum(a) FROM t", [], |r| r.get(0)).unwrap();
+    assert_eq!(sum, 10);
+}

@@ -13,7 +13,8 @@
 //!                           Replaced|Closed   Mapping (of nothing) --leave--> Free     in its forked child
 //! ```
 //!
-//! The lock of the page slabs is held by whoever forks, so that the child finds it free and what it guards whole.
+//! The lock of the page slabs is held by whoever forks, so that the child finds it free and what it guards whole; other threads
+//! do not wait for it.
 //!
 //! What always holds: entering and leaving take no lock, since the child may come out of a fork in the midst of it; the handler
 //! makes system calls only. An entry is made before the first lock is taken through the descriptor.
@@ -33,7 +34,15 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// How many forks lie between the first use of this library and this process. A handle from before is inherited.
 pub fn forks() -> u32 {
-    FORKS.load(Relaxed)
+    FORKS.load(Acquire)
+}
+
+static FORKING_THREAD: AtomicUsize = AtomicUsize::new(0);
+
+/// The thread that called the last fork, as `pthread_self` has it: the only one of its parent's that this process has. 0: there
+/// was none.
+pub fn forking_thread() -> usize {
+    FORKING_THREAD.load(Relaxed)
 }
 
 /// Begins to watch for forks, once per process, and has slabs be mappings of their own.
@@ -152,8 +161,10 @@ impl Watched {
 }
 
 extern "C" fn in_child() {
-    slab::unlock_after_fork();
-    FORKS.fetch_add(1, Relaxed);
+    slab::unlock_in_child();
+    // SAFETY: it asks for nothing.
+    FORKING_THREAD.store(unsafe { libc::pthread_self() } as usize, Relaxed);
+    FORKS.fetch_add(1, Release);
     // SAFETY: a constant path.
     let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     let mut chunk = Some(&FIRST);

@@ -20,7 +20,7 @@ pub use signals::without_signals;
 pub(crate) use sys::local_offset;
 pub use variants::{OtherLocks, UnixVariant};
 
-pub(crate) use fork::{forks, watch as watch_forks};
+pub use fork::{forking_thread, forks, watch as watch_forks};
 
 use crate::traits::*;
 use file::UnixFile;

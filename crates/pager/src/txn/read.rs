@@ -16,9 +16,9 @@ impl Pager {
             return Err(e.clone());
         }
         match (self.state, self.is_inherited()) {
-            (State::Open, true) => self.open_again()?,
+            (State::Open, true) if self.kind == Kind::File => self.open_again()?,
             (State::Open, false) => {}
-            // The transaction is the parent's.
+            // The transaction is the parent's, and so is a file without a name, which both would write.
             (_, true) => return Err(Code::IoerrLock.into()),
             (_, false) => return Ok(()),
         }
