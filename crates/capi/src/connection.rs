@@ -2,10 +2,11 @@
 
 use crate::handle::State;
 pub(crate) use crate::handle::{with, within};
-use crate::mutex::Mutex;
+use crate::mutex::{Guard, Mutex, Together, apart, together};
 use crate::statement::Stmt;
+use crate::value::CValue;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
-use iolite::engine::{Code, Connection, Encoding, Error, Limit};
+use iolite::engine::{Code, Connection, Encoding, Error, Limit, Value};
 use iolite_base::raw_text;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -16,13 +17,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A connection that a thread has for itself; what is shared is given up first.
+pub(crate) struct Held {
+    _together: Option<Together>,
+    _own: Guard,
+}
+
 /// What a `sqlite3*` points at.
 #[derive(Default)]
 pub struct Db {
     pub(crate) state: State,
-    /// Its own mutex; see [`Db::mutex`].
+    /// See [`Db::enter`].
     mutex: Mutex,
-    /// It shares caches with other connections, and their mutex.
+    /// It shares caches with other connections.
     pub(crate) grouped: AtomicBool,
     /// Something has unwound out of the engine: its state is not to be relied on.
     pub(crate) broken: Cell<bool>,
@@ -118,10 +125,34 @@ impl Last {
 }
 
 impl Db {
-    /// The mutex under which it is used: its own, or that of all connections that share caches.
+    /// Has it for this thread until the result is dropped, and with it what connections share that share caches.
     #[inline]
-    pub(crate) fn mutex(&self) -> &Mutex {
-        if self.grouped.load(Ordering::Relaxed) { crate::mutex::shared() } else { &self.mutex }
+    pub(crate) fn enter(&self) -> Held {
+        let own = match self.is_grouped() {
+            true => self.mutex.attempt().unwrap_or_else(|| apart(|| self.mutex.enter())),
+            false => self.mutex.enter(),
+        };
+        Held { _together: self.is_grouped().then(together), _own: own }
+    }
+
+    #[inline]
+    fn is_grouped(&self) -> bool {
+        self.grouped.load(Ordering::Relaxed)
+    }
+
+    /// Calls a function of the program's, which may wait for other threads: they may use what is shared meanwhile, but not this
+    /// connection. Values that the function is given come from [`Db::lent`].
+    #[inline]
+    pub(crate) fn calling<T>(&self, f: impl FnOnce() -> T) -> T {
+        if self.is_grouped() { apart(f) } else { f() }
+    }
+
+    /// A value for a function of the program's: where caches are shared with bytes of its own, since the count of those that hold
+    /// a page is not for several threads.
+    #[inline]
+    pub(crate) fn lent(&self, v: &Value) -> iolite::Result<CValue> {
+        let lent = CValue::new(v.clone());
+        if self.is_grouped() { lent.with_own_bytes() } else { Ok(lent) }
     }
 
     /// The connection, if it is open.
@@ -524,7 +555,7 @@ pub unsafe extern "C" fn sqlite3_limit(db: *mut Db, id: c_int, value: c_int) -> 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_mutex(db: *mut Db) -> *mut Mutex {
-    db.as_ref().map_or(null_mut(), |d| d.mutex() as *const Mutex as *mut Mutex)
+    db.as_ref().map_or(null_mut(), |d| &d.mutex as *const Mutex as *mut Mutex)
 }
 
 #[unsafe(no_mangle)]

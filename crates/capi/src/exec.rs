@@ -25,13 +25,16 @@ pub unsafe extern "C" fn sqlite3_exec(
 ) -> c_int {
     // Under the mutex as a whole: the message below is that of this call.
     with(db, MISUSE, |d| {
-        if d.conn().is_none() {
+        // It was never opened.
+        if d.conn.borrow().is_none() {
             return MISUSE;
         }
         if !error.is_null() {
             *error = null_mut();
         }
-        d.ok();
+        if d.conn().is_some() {
+            d.ok();
+        }
         run(db, sql, f, user, error)
     })
 }

@@ -10,8 +10,7 @@
 //! there and then, so it is ended once. What unwinds stops here: the connection is broken from then on, its statements
 //! answer `SQLITE_INTERNAL`, and closing it takes its transaction back.
 
-use crate::connection::Db;
-use crate::mutex::Guard;
+use crate::connection::{Db, Held};
 use crate::{INTERNAL, MISUSE};
 use iolite_value::num;
 use std::collections::VecDeque;
@@ -62,7 +61,7 @@ unsafe impl Send for Slot {}
 static SPARE: Mutex<VecDeque<Slot>> = Mutex::new(VecDeque::new());
 
 /// Puts a connection into a slot.
-/// `grouped`: it shares caches with others, and their mutex.
+/// `grouped`: it shares caches with others.
 pub(crate) fn place(grouped: bool, make: impl FnOnce(&Db)) -> *mut Db {
     let spare = {
         let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +74,7 @@ pub(crate) fn place(grouped: bool, make: impl FnOnce(&Db)) -> *mut Db {
     // SAFETY: slots are never freed, and this one is nobody else's.
     let d = unsafe { &*p };
     d.grouped.store(grouped, Ordering::Relaxed);
-    let _held = d.mutex().enter();
+    let _held = d.enter();
     make(d);
     d.state.0.store(OPEN, Ordering::Relaxed);
     p
@@ -114,7 +113,7 @@ pub(crate) unsafe fn with<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) ->
 pub(crate) unsafe fn within<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
     match db.as_ref() {
         Some(d) if d.state.is_alive() => {
-            let _held: Guard = d.mutex().enter();
+            let _held = d.enter();
             if !d.state.is_alive() {
                 return bad;
             }
@@ -156,7 +155,7 @@ fn contained<T: Answer>(d: &Db, bad: T, f: impl FnOnce() -> T) -> T {
 /// As [`within`], for calls that may take away what kept a zombie alive.
 pub(crate) unsafe fn leaving<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
     let Some(d) = db.as_ref().filter(|d| d.state.is_alive()) else { return bad };
-    let held = d.mutex().enter();
+    let held = d.enter();
     if !d.state.is_alive() {
         return bad;
     }
@@ -172,7 +171,7 @@ pub(crate) unsafe fn close(db: *mut Db, patient: bool, busy: impl FnOnce(&Db) ->
     if !d.state.is_open() {
         return MISUSE;
     }
-    let held = d.mutex().enter();
+    let held = d.enter();
     if !d.state.is_open() {
         return MISUSE;
     }
@@ -185,7 +184,7 @@ pub(crate) unsafe fn close(db: *mut Db, patient: bool, busy: impl FnOnce(&Db) ->
 }
 
 /// Ends a zombie that nothing needs any more.
-unsafe fn end_if_idle(db: *mut Db, held: Guard) {
+unsafe fn end_if_idle(db: *mut Db, held: Held) {
     let d = &*db;
     if !d.state.is(ZOMBIE) || !d.is_idle() || d.ending.replace(true) {
         return;

@@ -17,7 +17,7 @@
 //! Where the system has no such barrier nobody gets the right. A debug build gives it to nobody either, so that tools that look for
 //! races see the locks that they know; tests ask for it.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, compiler_fence};
@@ -60,10 +60,47 @@ impl Default for Mutex {
     }
 }
 
-/// The mutex of all connections that may share caches with each other.
-pub(crate) fn shared() -> &'static Mutex {
+/// What all connections that may share caches with each other have in common is touched by one thread at a time. Its mutex is
+/// the innermost: nobody waits for a connection's own while holding it ([`apart`]).
+pub(crate) struct Together(());
+
+thread_local! {
+    /// How often this thread holds what is shared.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Nobody owns it: it is given up and taken back as often as it was taken.
+fn shared() -> &'static Mutex {
     static SHARED: OnceLock<Mutex> = OnceLock::new();
-    SHARED.get_or_init(Mutex::default)
+    SHARED.get_or_init(|| Mutex::new(false))
+}
+
+/// Takes what is shared until the result is dropped.
+pub(crate) fn together() -> Together {
+    std::mem::forget(shared().enter());
+    DEPTH.set(DEPTH.get() + 1);
+    Together(())
+}
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+        drop(Guard { mutex: &*shared().0, by_right: false });
+    }
+}
+
+/// Runs `f`, which may wait for other threads, without holding what is shared.
+pub(crate) fn apart<T>(f: impl FnOnce() -> T) -> T {
+    struct Back(u32);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            (0..self.0).for_each(|_| std::mem::forget(together()));
+        }
+    }
+    let depth = DEPTH.get();
+    (0..depth).for_each(|_| drop(Together(())));
+    let _back = Back(depth);
+    f()
 }
 
 fn this_thread() -> usize {
@@ -103,6 +140,11 @@ impl Mutex {
         }
         // Alive as long as `self`; guards do not outlive their connection.
         Guard { mutex: &*self.0, by_right }
+    }
+
+    /// Takes the mutex if nobody else has it.
+    pub(crate) fn attempt(&self) -> Option<Guard> {
+        self.0.attempt().then(|| Guard { mutex: &*self.0, by_right: self.0.is_in_by_right() })
     }
 }
 

@@ -182,6 +182,11 @@ impl CValue {
         CValue { value, ..CValue::default() }
     }
 
+    /// The same with bytes of its own.
+    pub(crate) fn with_own_bytes(self) -> iolite::Result<CValue> {
+        Ok(CValue { value: self.copy()?, ..self })
+    }
+
     /// The value with bytes of its own, for another owner: one that may be used on another thread, or live longer than
     /// the page under the original.
     pub(crate) fn copy(&self) -> iolite::Result<Value> {
