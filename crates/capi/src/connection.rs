@@ -2,7 +2,7 @@
 
 use crate::handle::State;
 pub(crate) use crate::handle::{with, within};
-use crate::mutex::{Guard, Mutex, Together, apart, together};
+use crate::mutex::{Guard, Mutex, apart};
 use crate::statement::Stmt;
 use crate::value::CValue;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
@@ -17,11 +17,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A connection that a thread has for itself; what is shared is given up first.
-pub(crate) struct Held {
-    _together: Option<Together>,
-    _own: Guard,
-}
+/// A connection that a thread has for itself.
+pub(crate) struct Held(#[allow(dead_code)] Guard);
 
 /// What a `sqlite3*` points at.
 #[derive(Default)]
@@ -128,11 +125,13 @@ impl Db {
     /// Has it for this thread until the result is dropped, and with it what connections share that share caches.
     #[inline]
     pub(crate) fn enter(&self) -> Held {
-        let own = match self.is_grouped() {
-            true => self.mutex.attempt().unwrap_or_else(|| apart(|| self.mutex.enter())),
-            false => self.mutex.enter(),
-        };
-        Held { _together: self.is_grouped().then(together), _own: own }
+        if self.is_grouped() { self.enter_together() } else { Held(self.mutex.enter()) }
+    }
+
+    #[cold]
+    fn enter_together(&self) -> Held {
+        let own = self.mutex.attempt().unwrap_or_else(|| apart(|| self.mutex.enter()));
+        Held(own.with_shared())
     }
 
     #[inline]

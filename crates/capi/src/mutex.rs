@@ -52,6 +52,17 @@ const TURNS: u32 = 50;
 pub struct Guard {
     mutex: *const Inner,
     by_right: bool,
+    /// With what connections share, which is left first.
+    shared: bool,
+}
+
+impl Guard {
+    /// Takes what connections share, too.
+    pub(crate) fn with_shared(mut self) -> Guard {
+        take_shared();
+        self.shared = true;
+        self
+    }
 }
 
 impl Default for Mutex {
@@ -60,33 +71,27 @@ impl Default for Mutex {
     }
 }
 
-/// What all connections that may share caches with each other have in common is touched by one thread at a time. Its mutex is
-/// the innermost: nobody waits for a connection's own while holding it ([`apart`]).
-pub(crate) struct Together(());
-
-thread_local! {
-    /// How often this thread holds what is shared.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Nobody owns it: it is given up and taken back as often as it was taken.
+/// The mutex of what all connections have in common that may share caches with each other. It is the innermost: nobody waits for a
+/// connection's own while holding it ([`apart`]). Nobody owns it: it is given up and taken back as often as it was taken.
 fn shared() -> &'static Mutex {
     static SHARED: OnceLock<Mutex> = OnceLock::new();
     SHARED.get_or_init(|| Mutex::new(false))
 }
 
-/// Takes what is shared until the result is dropped.
-pub(crate) fn together() -> Together {
-    std::mem::forget(shared().enter());
-    DEPTH.set(DEPTH.get() + 1);
-    Together(())
+thread_local! {
+    /// How often this thread holds it.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-impl Drop for Together {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-        drop(Guard { mutex: &*shared().0, by_right: false });
-    }
+fn take_shared() {
+    std::mem::forget(shared().enter());
+    DEPTH.set(DEPTH.get() + 1);
+}
+
+#[cold]
+fn leave_shared() {
+    DEPTH.set(DEPTH.get() - 1);
+    drop(Guard { mutex: &*shared().0, by_right: false, shared: false });
 }
 
 /// Runs `f`, which may wait for other threads, without holding what is shared.
@@ -94,11 +99,11 @@ pub(crate) fn apart<T>(f: impl FnOnce() -> T) -> T {
     struct Back(u32);
     impl Drop for Back {
         fn drop(&mut self) {
-            (0..self.0).for_each(|_| std::mem::forget(together()));
+            (0..self.0).for_each(|_| take_shared());
         }
     }
     let depth = DEPTH.get();
-    (0..depth).for_each(|_| drop(Together(())));
+    (0..depth).for_each(|_| leave_shared());
     let _back = Back(depth);
     f()
 }
@@ -139,12 +144,12 @@ impl Mutex {
             self.0.wait();
         }
         // Alive as long as `self`; guards do not outlive their connection.
-        Guard { mutex: &*self.0, by_right }
+        Guard { mutex: &*self.0, by_right, shared: false }
     }
 
     /// Takes the mutex if nobody else has it.
     pub(crate) fn attempt(&self) -> Option<Guard> {
-        self.0.attempt().then(|| Guard { mutex: &*self.0, by_right: self.0.is_in_by_right() })
+        self.0.attempt().then(|| Guard { mutex: &*self.0, by_right: self.0.is_in_by_right(), shared: false })
     }
 }
 
@@ -279,6 +284,9 @@ mod barrier {
 impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
+        if self.shared {
+            leave_shared();
+        }
         // SAFETY: the mutex is alive, and this thread entered it in `enter`, in this way.
         unsafe {
             match self.by_right {
@@ -333,7 +341,7 @@ pub unsafe extern "C" fn sqlite3_mutex_try(m: *mut Mutex) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_mutex_leave(m: *mut Mutex) {
     if let Some(m) = m.as_ref() {
-        drop(Guard { mutex: &*m.0, by_right: m.0.is_in_by_right() });
+        drop(Guard { mutex: &*m.0, by_right: m.0.is_in_by_right(), shared: false });
     }
 }
 
@@ -447,7 +455,7 @@ mod tests {
         drop(held);
         assert!(!m.enter().by_right);
         assert!(m.0.attempt());
-        Guard { mutex: &*m.0, by_right: false };
+        Guard { mutex: &*m.0, by_right: false, shared: false };
     }
 
     #[test]

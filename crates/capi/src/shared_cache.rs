@@ -1,10 +1,11 @@
 //! Shared caches (documentation pages `sharedcache`, `unlock_notify`): the connections that use them, and who waits for whom.
 //!
 //! All connections that may share a cache (by a flag, by `sqlite3_enable_shared_cache`, by `cache=shared` in their name) belong to one
-//! group with one mutex: caches, and the buffers that values lie in, are used by one thread at a time. A connection is in the group
-//! from its opening to its end, so nobody ever holds one mutex of a connection and waits for another.
+//! group with one mutex beside their own: caches, and the buffers that values lie in, are used by one thread at a time. A connection is
+//! in the group from its opening to its end. A thread gives the group's mutex up while it waits for a connection's own, and while
+//! a function or a virtual table of the program's runs, which may wait for another thread: it is given values with bytes of their own.
 //!
-//! What always holds: whatever is in [`Group`] is touched under [`crate::mutex::shared`] alone; a connection waits for at most one other, and nobody
+//! What always holds: whatever is in [`Group`] is touched under the group's mutex alone; a connection waits for at most one other, and nobody
 //! waits in a circle; who is told, is told once. Callbacks run at the end of the transaction that was waited for, within the call that ended it.
 
 use iolite::OpenFlags;
