@@ -487,6 +487,12 @@ impl Bytes {
         self.buf.h().page.is_some()
     }
 
+    /// Whether the buffer goes on behind the run, with a zero.
+    #[inline]
+    pub fn has_zero_behind(&self) -> bool {
+        self.buf.get((self.off + self.len) as usize) == Some(&0)
+    }
+
     /// The buffer, to be filled again.
     #[inline]
     pub fn into_buf(self) -> Buf {

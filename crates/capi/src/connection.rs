@@ -2,11 +2,12 @@
 
 use crate::handle::State;
 pub(crate) use crate::handle::{with, within};
-use crate::mutex::Mutex;
+use crate::mutex::{Guard, Mutex};
 use crate::shared_cache::Group;
 use crate::statement::Stmt;
+use crate::value::CValue;
 use crate::{INTERNAL, MISUSE, NOMEM, OK, guard};
-use iolite::engine::{Code, Connection, Encoding, Error, Limit};
+use iolite::engine::{Code, Connection, Encoding, Error, Limit, Value};
 use iolite_base::raw_text;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -17,13 +18,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
+/// A connection that a thread has for itself, and what it shares with others, which is left first.
+pub(crate) struct Held {
+    _shared: Option<Guard>,
+    _own: Guard,
+}
+
 /// What a `sqlite3*` points at.
 #[derive(Default)]
 pub struct Db {
     pub(crate) state: State,
-    /// Its own mutex; see [`Db::mutex`].
+    /// See [`Db::enter`].
     mutex: Mutex,
-    /// The connections with which it may share caches, and shares a mutex; null: it is by itself.
+    /// The connections with which it may share caches; null: it is by itself.
     group: AtomicPtr<Group>,
     /// Something has unwound out of the engine: its state is not to be relied on.
     pub(crate) broken: Cell<bool>,
@@ -119,10 +126,23 @@ impl Last {
 }
 
 impl Db {
-    /// The mutex under which it is used: its own, or that of all connections that share caches.
+    /// Has it for this thread until the result is dropped, and with it what connections share that share caches. `None`, in a forked
+    /// child: a thread that the child does not have was in.
     #[inline]
-    pub(crate) fn mutex(&self) -> &Mutex {
-        self.group().map_or(&self.mutex, |g| &g.mutex)
+    pub(crate) fn enter(&self) -> Option<Held> {
+        match self.group() {
+            None => Some(Held { _shared: None, _own: self.mutex.enter()? }),
+            Some(group) => self.enter_together(group),
+        }
+    }
+
+    #[cold]
+    fn enter_together(&self, group: &'static Group) -> Option<Held> {
+        let own = match self.mutex.attempt() {
+            Some(own) => own,
+            None => group.mutex.apart(|| self.mutex.enter())?,
+        };
+        Some(Held { _shared: Some(group.mutex.enter()?), _own: own })
     }
 
     /// The connections with which it may share caches.
@@ -136,6 +156,24 @@ impl Db {
     pub(crate) fn set_group(&self, group: Option<&'static Group>) {
         let group = group.map_or(null_mut(), |g| std::ptr::from_ref(g).cast_mut());
         self.group.store(group, Ordering::Relaxed);
+    }
+
+    /// Calls a function of the program's, which may wait for other threads: they may use what is shared meanwhile, but not this
+    /// connection. Values that the function is given come from [`Db::lent`].
+    #[inline]
+    pub(crate) fn calling<T>(&self, f: impl FnOnce() -> T) -> T {
+        match self.group() {
+            None => f(),
+            Some(group) => group.mutex.apart(f),
+        }
+    }
+
+    /// A value for a function of the program's: where caches are shared with bytes of its own, since the count of those that hold
+    /// a page is not for several threads.
+    #[inline]
+    pub(crate) fn lent(&self, v: &Value) -> iolite::Result<CValue> {
+        let lent = CValue::new(v.clone());
+        if self.group().is_some() { lent.with_own_bytes() } else { Ok(lent) }
     }
 
     /// The connection, if it is open.
@@ -540,7 +578,7 @@ pub unsafe extern "C" fn sqlite3_limit(db: *mut Db, id: c_int, value: c_int) -> 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_db_mutex(db: *mut Db) -> *mut Mutex {
-    db.as_ref().map_or(null_mut(), |d| d.mutex() as *const Mutex as *mut Mutex)
+    db.as_ref().map_or(null_mut(), |d| &d.mutex as *const Mutex as *mut Mutex)
 }
 
 #[unsafe(no_mangle)]

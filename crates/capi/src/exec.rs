@@ -23,11 +23,15 @@ pub unsafe extern "C" fn sqlite3_exec(
     user: *mut c_void,
     error: *mut *mut c_char,
 ) -> c_int {
-    if !error.is_null() {
-        *error = null_mut();
-    }
     // Under the mutex as a whole: the message below is that of this call.
     with(db, MISUSE, |d| {
+        // It was never opened.
+        if d.conn.borrow().is_none() {
+            return MISUSE;
+        }
+        if !error.is_null() {
+            *error = null_mut();
+        }
         if d.conn().is_some() {
             d.ok();
         }

@@ -200,8 +200,10 @@ impl Callbacks {
 
     /// Calls C with arguments.
     /// `bound`: which of them are parameters, as a bit set.
-    fn invoke(&self, f: Call, args: &[Value], bound: u32, cx: &mut CContext) {
-        let mut values: Vec<CValue> = args.iter().map(|v| CValue::new(v.clone())).collect();
+    fn invoke(&self, f: Call, args: &[Value], bound: u32, cx: &mut CContext) -> iolite::Result<()> {
+        // SAFETY: the connection outlives its functions.
+        let db = unsafe { &*self.db };
+        let mut values = args.iter().map(|v| db.lent(v)).collect::<iolite::Result<Vec<CValue>>>()?;
         for (_, v) in values.iter_mut().take(31).enumerate().filter(|(i, _)| bound & 1 << i != 0) {
             v.bound = true;
         }
@@ -209,7 +211,8 @@ impl Callbacks {
         let mut pointers: Vec<*mut CValue> =
             values.iter_mut().map(|v| v as *mut CValue).chain([null_mut()]).collect();
         // SAFETY: the function was registered for this shape of call; context and arguments live across it.
-        unsafe { f(cx, args.len() as c_int, pointers.as_mut_ptr()) };
+        db.calling(|| unsafe { f(cx, args.len() as c_int, pointers.as_mut_ptr()) });
+        Ok(())
     }
 }
 
@@ -220,7 +223,7 @@ impl Scalar for CScalar {
         let Some(f) = self.0.call else { return Err(Code::Misuse.into()) };
         let bound = ctx.aux.bound_args;
         let mut cx = self.0.context(null_mut(), ctx.aux);
-        self.0.invoke(f, args, bound, &mut cx);
+        self.0.invoke(f, args, bound, &mut cx)?;
         cx.outcome()
     }
 }
@@ -234,14 +237,14 @@ struct CAggregate {
 impl CAggregate {
     fn run(&mut self, f: Call, args: &[Value]) -> iolite::Result<()> {
         let mut cx = self.code.context(&mut self.memory, null_mut());
-        self.code.invoke(f, args, 0, &mut cx);
+        self.code.invoke(f, args, 0, &mut cx)?;
         cx.outcome().map(|_| ())
     }
 
     fn ask(&mut self, f: Final) -> iolite::Result<Value> {
         let mut cx = self.code.context(&mut self.memory, null_mut());
         // SAFETY: as in `invoke`.
-        unsafe { f(&mut cx) };
+        unsafe { (*self.code.db).calling(|| f(&mut cx)) };
         cx.outcome()
     }
 }

@@ -11,8 +11,7 @@
 //! is half changed: it stays as it is, and all calls answer `SQLITE_MISUSE`. What unwinds stops here: the connection is broken from then on, its statements
 //! answer `SQLITE_INTERNAL`, and closing it takes its transaction back.
 
-use crate::connection::Db;
-use crate::mutex::Guard;
+use crate::connection::{Db, Held};
 use crate::shared_cache::Group;
 use crate::{INTERNAL, MISUSE};
 use iolite_os::PerProcess;
@@ -68,7 +67,7 @@ fn spare() -> MutexGuard<'static, VecDeque<Slot>> {
 }
 
 /// Puts a connection into a slot.
-/// `group`: those with which it may share caches, and shares a mutex.
+/// `group`: those with which it may share caches.
 pub(crate) fn place(group: Option<&'static Group>, make: impl FnOnce(&Db)) -> *mut Db {
     let spare = {
         let mut spare = spare();
@@ -82,7 +81,7 @@ pub(crate) fn place(group: Option<&'static Group>, make: impl FnOnce(&Db)) -> *m
     let d = unsafe { &*p };
     d.set_group(group);
     // A slot that nobody uses was left by everybody, and the group is this process's.
-    let _held = d.mutex().enter();
+    let _held = d.enter();
     make(d);
     d.state.0.store(OPEN, Ordering::Relaxed);
     p
@@ -121,7 +120,7 @@ pub(crate) unsafe fn with<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) ->
 pub(crate) unsafe fn within<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
     match db.as_ref() {
         Some(d) if d.state.is_alive() => {
-            let Some(_held) = d.mutex().enter() else { return bad };
+            let Some(_held) = d.enter() else { return bad };
             if !d.state.is_alive() {
                 return bad;
             }
@@ -163,7 +162,7 @@ fn contained<T: Answer>(d: &Db, bad: T, f: impl FnOnce() -> T) -> T {
 /// As [`within`], for calls that may take away what kept a zombie alive.
 pub(crate) unsafe fn leaving<T: Answer>(db: *mut Db, bad: T, f: impl FnOnce(&Db) -> T) -> T {
     let Some(d) = db.as_ref().filter(|d| d.state.is_alive()) else { return bad };
-    let Some(held) = d.mutex().enter() else { return bad };
+    let Some(held) = d.enter() else { return bad };
     if !d.state.is_alive() {
         return bad;
     }
@@ -179,7 +178,7 @@ pub(crate) unsafe fn close(db: *mut Db, patient: bool, busy: impl FnOnce(&Db) ->
     if !d.state.is_open() {
         return MISUSE;
     }
-    let Some(held) = d.mutex().enter() else { return MISUSE };
+    let Some(held) = d.enter() else { return MISUSE };
     if !d.state.is_open() {
         return MISUSE;
     }
@@ -192,7 +191,7 @@ pub(crate) unsafe fn close(db: *mut Db, patient: bool, busy: impl FnOnce(&Db) ->
 }
 
 /// Ends a zombie that nothing needs any more.
-unsafe fn end_if_idle(db: *mut Db, held: Guard) {
+unsafe fn end_if_idle(db: *mut Db, held: Held) {
     let d = &*db;
     if !d.state.is(ZOMBIE) || !d.is_idle() || d.ending.replace(true) {
         return;

@@ -113,6 +113,32 @@ impl Mutex {
         // Alive as long as `self`; guards do not outlive their connection.
         Guard { mutex: &*self.0, by_right }
     }
+
+    /// One that no thread ever owns, and that can be given up for a while ([`Mutex::apart`]).
+    pub(crate) fn unowned() -> Mutex {
+        Mutex::new(false)
+    }
+
+    /// As [`Mutex::enter`], if nobody else has it.
+    pub(crate) fn attempt(&self) -> Option<Guard> {
+        let guard = self.0.attempt().then(|| Guard { mutex: &*self.0, by_right: self.0.is_in_by_right() })?;
+        (guard.by_right || !self.0.lost.load(Ordering::Relaxed)).then_some(guard)
+    }
+
+    /// Runs `f`, which may wait for other threads, while this thread is out of a mutex that nobody owns, however often it was in.
+    pub(crate) fn apart<T>(&self, f: impl FnOnce() -> T) -> T {
+        struct Back<'m>(&'m Inner, u32);
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                if self.1 > 0 {
+                    self.0.wait();
+                    self.0.depth.store(self.1, Ordering::Relaxed);
+                }
+            }
+        }
+        let _back = Back(&self.0, self.0.leave_wholly());
+        f()
+    }
 }
 
 impl Inner {
@@ -245,6 +271,18 @@ impl Inner {
             // SAFETY: initialised, and locked by this thread.
             unsafe { libc::pthread_mutex_unlock(self.pthread.get()) };
         }
+    }
+
+    /// Leaves as the holder of the pthread mutex, and answers how often it was in; 0 for others.
+    fn leave_wholly(&self) -> u32 {
+        self.adopt();
+        if self.holder.load(Ordering::Relaxed) != this_thread() {
+            return 0;
+        }
+        let depth = self.depth.load(Ordering::Relaxed);
+        self.depth.store(1, Ordering::Relaxed);
+        self.leave();
+        depth
     }
 
     /// Makes the pthread mutex, which nobody has.

@@ -1,9 +1,10 @@
 //! Shared caches (documentation pages `sharedcache`, `unlock_notify`): the connections that use them, and who waits for whom.
 //!
 //! All connections that may share a cache (by a flag, by `sqlite3_enable_shared_cache`, by `cache=shared` in their name) belong to one
-//! group with one mutex: caches, and the buffers that values lie in, are used by one thread at a time. A connection is in the group
-//! from its opening to its end, so nobody ever holds one mutex of a connection and waits for another. A forked child has a group of
-//! its own; what its parent has opened stays in the parent's.
+//! group with one mutex beside their own: caches, and the buffers that values lie in, are used by one thread at a time. A connection is
+//! in the group from its opening to its end. A thread gives the group's mutex up while it waits for a connection's own, and while
+//! a function or a virtual table of the program's runs, which may wait for another thread: it is given values with bytes of their own.
+//! A forked child has a group of its own; what its parent has opened stays in the parent's.
 //!
 //! What always holds: whatever is in a [`Group`] is touched under its mutex alone; a connection waits for at most one other, and nobody
 //! waits in a circle; who is told, is told once. Callbacks run at the end of the transaction that was waited for, within the call that ended it.
@@ -19,10 +20,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The connections of a process that may share caches.
-#[derive(Default)]
 pub(crate) struct Group {
+    /// The innermost: nobody waits for a connection's own while holding it.
     pub(crate) mutex: Mutex,
     common: Guarded<Common>,
+}
+
+impl Default for Group {
+    fn default() -> Group {
+        Group { mutex: Mutex::unowned(), common: Guarded::default() }
+    }
 }
 
 /// What they have in common.

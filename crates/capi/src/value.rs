@@ -31,6 +31,9 @@ pub(crate) struct Buffers {
     has_text: bool,
     wide: Vec<u8>,
     has_wide: bool,
+    /// A blob's bytes with a NUL behind them.
+    ended: Vec<u8>,
+    has_ended: bool,
     /// What a blob's bytes mean where they are asked for as text: text of the database.
     pub(crate) encoding: Encoding,
     /// It is known that the database is in UTF-8: in UTF-16, what is no character there is U+FFFD.
@@ -44,6 +47,7 @@ impl Buffers {
     pub(crate) fn clear(&mut self) {
         self.has_text = false;
         self.has_wide = false;
+        self.has_ended = false;
     }
 
     /// The text of `v`, NUL behind it. NULL where there is no memory for it, which is noted.
@@ -52,18 +56,11 @@ impl Buffers {
             return null();
         }
         if !self.has_text {
-            let put = |out: &mut Vec<u8>, text: &[u8]| {
-                out.clear();
-                alloc::reserve(out, text.len() + 1)?;
-                out.extend_from_slice(text);
-                out.push(0);
-                Ok(())
-            };
             let done: Result<()> = match v {
                 Value::Blob(b, _) if self.encoding != Encoding::Utf8 => {
-                    utf16::decode(b, self.encoding).and_then(|text| put(&mut self.text, &text))
+                    utf16::decode(b, self.encoding).and_then(|text| put_ended(&mut self.text, &text))
                 }
-                _ => put(&mut self.text, v.lent_text(&mut [0; 32])),
+                _ => put_ended(&mut self.text, v.lent_text(&mut [0; 32])),
             };
             if done.is_err() {
                 self.short = true;
@@ -126,7 +123,8 @@ impl Buffers {
         }
     }
 
-    /// The bytes of `v`: a blob's own, text's with a NUL behind them; NULL for none.
+    /// The bytes of `v`, a NUL behind those of text, and of blobs that are not large: some programs read what they have stored as
+    /// a blob as text. NULL for none.
     pub(crate) fn blob(&mut self, v: &Value) -> *const c_void {
         match v {
             Value::Null => null(),
@@ -134,11 +132,33 @@ impl Buffers {
             Value::Blob(..) if self.has_text && self.text.len() == 1 => null(),
             Value::Blob(..) if self.has_text => self.text.as_ptr() as *const c_void,
             Value::Blob(b, _) if b.is_empty() => null(),
-            Value::Blob(b, _) => b.as_ptr() as *const c_void,
+            Value::Blob(b, _) if b.len() > LARGE || b.has_zero_behind() => b.as_ptr() as *const c_void,
+            Value::Blob(b, _) => {
+                if !self.has_ended {
+                    if put_ended(&mut self.ended, b).is_err() {
+                        self.short = true;
+                        return null();
+                    }
+                    self.has_ended = true;
+                }
+                self.ended.as_ptr() as *const c_void
+            }
             Value::Text(b, _) if b.is_empty() => null(),
             _ => self.text(v) as *const c_void,
         }
     }
+}
+
+/// Blobs of more bytes are not copied to have a NUL behind them; those that are read from overflow pages have one.
+const LARGE: usize = 1 << 16;
+
+/// Writes `bytes` and a NUL behind them.
+fn put_ended(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
+    out.clear();
+    alloc::reserve(out, bytes.len() + 1)?;
+    out.extend_from_slice(bytes);
+    out.push(0);
+    Ok(())
 }
 
 /// The number of a storage class.
@@ -160,6 +180,11 @@ impl CValue {
             return CValue { pointer: Some((name.to_vec(), p)), ..CValue::default() };
         }
         CValue { value, ..CValue::default() }
+    }
+
+    /// The same with bytes of its own.
+    pub(crate) fn with_own_bytes(self) -> iolite::Result<CValue> {
+        Ok(CValue { value: self.copy()?, ..self })
     }
 
     /// The value with bytes of its own, for another owner: one that may be used on another thread, or live longer than

@@ -302,14 +302,15 @@ impl VirtualTable for TableInC {
 
     fn update(&self, change: &Change<'_>) -> Result<i64> {
         let Some(f) = self.module.methods().update else { return Err(Code::Readonly.into()) };
-        let mut values = vec![CValue::new(change.old.cloned().unwrap_or_default())];
+        let db = self.module.db();
+        let mut values = vec![db.lent(change.old.unwrap_or(&Value::Null))?];
         if let Some((key, columns)) = change.new {
-            values.push(CValue::new(key.clone()));
-            values.extend(columns.iter().map(|v| CValue::new(v.clone())));
+            for v in std::iter::once(key).chain(columns) {
+                values.push(db.lent(v)?);
+            }
             (0..columns.len()).for_each(|k| values[k + 2].unchanged = change.is_unchanged(k));
             values[1].unchanged = self.key.is_some_and(|k| change.is_unchanged(k));
         }
-        let db = self.module.db();
         let former = db.on_conflict.replace(match change.conflict {
             OnConflict::Rollback => 1,
             OnConflict::Ignore => 2,
@@ -320,7 +321,8 @@ impl VirtualTable for TableInC {
         let mut rowid = 0;
         let table = self.table()?;
         // SAFETY: as in `call`; the values live across it.
-        let rc = with_pointers(&mut values, |n, list| unsafe { f(table, n, list, &mut rowid) });
+        let rc =
+            with_pointers(&mut values, |n, list| db.calling(|| unsafe { f(table, n, list, &mut rowid) }));
         db.on_conflict.set(former);
         self.outcome(rc).map(|()| rowid)
     }
@@ -446,7 +448,7 @@ impl CursorInC {
         let Some(f) = self.table.module.methods().column else { return Err(Code::Error.into()) };
         let mut context = CContext::of_column(self.table.module.db, unchanged);
         // SAFETY: the method was registered for this shape of call; the context lives across it.
-        let rc = unsafe { f(self.cursor, &mut context, n as c_int) };
+        let rc = self.table.module.db().calling(|| unsafe { f(self.cursor, &mut context, n as c_int) });
         let answered = self.table.outcome(rc);
         match (context.answer(), answered) {
             (Some(Err(e)), _) | (_, Err(e)) => Err(e),
@@ -459,13 +461,17 @@ impl CursorInC {
 impl VirtualCursor for CursorInC {
     fn filter(&mut self, index_num: i32, _: &str, args: &FilterArgs<'_>) -> Result<()> {
         let Some(f) = self.table.module.methods().filter else { return Err(Code::Error.into()) };
-        let mut values: Vec<CValue> = args.iter().map(|v| CValue::new(v.clone())).collect();
+        let db = self.table.module.db();
+        let mut values = args.iter().map(|v| db.lent(v)).collect::<Result<Vec<CValue>>>()?;
         for (k, v) in values.iter_mut().enumerate() {
-            v.list = args.list(k).map(|l| (l.iter().map(|v| Box::new(CValue::new(v.clone()))).collect(), 0));
+            let Some(list) = args.list(k) else { continue };
+            v.list = Some((list.iter().map(|v| db.lent(v).map(Box::new)).collect::<Result<_>>()?, 0));
         }
         let (cursor, text) = (self.cursor, crate::vtab_index::index_str(args));
         // SAFETY: as in `read`; the values live across it.
-        let rc = with_pointers(&mut values, |n, list| unsafe { f(cursor, index_num, text, n, list) });
+        let rc = with_pointers(&mut values, |n, list| {
+            db.calling(|| unsafe { f(cursor, index_num, text, n, list) })
+        });
         self.values = values;
         self.table.outcome(rc)
     }
@@ -473,7 +479,7 @@ impl VirtualCursor for CursorInC {
     fn next(&mut self) -> Result<()> {
         let Some(f) = self.table.module.methods().next else { return Err(Code::Error.into()) };
         // SAFETY: as in `read`.
-        self.table.outcome(unsafe { f(self.cursor) })
+        self.table.outcome(self.table.module.db().calling(|| unsafe { f(self.cursor) }))
     }
 
     fn eof(&self) -> bool {

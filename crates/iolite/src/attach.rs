@@ -1,7 +1,7 @@
 //! ATTACH and DETACH.
 
 use crate::connection::{Attached, Connection, Inner};
-use crate::open::{OpenFlags, target};
+use crate::open::target;
 use iolite_base::{Code, Error, Limit, Result};
 use iolite_btree::{Btree, TxnState};
 use iolite_catalog::Schema;
@@ -20,14 +20,12 @@ pub(crate) fn attach(c: &Connection, file: &Value, name: &Value) -> Result<()> {
     if inner.catalog.borrow().database(&name).is_some() {
         return Err(Error::sql(format!("database {name} is already in use")));
     }
-    let (create, write) = (inner.settings.attach_create(), inner.settings.attach_write());
-    let flags = OpenFlags {
-        memory: false,
-        create: inner.open_flags.create && create && write,
-        read_only: inner.open_flags.read_only || !write,
-        ..inner.open_flags
-    };
-    let t = target(&file, flags, &inner.vfs)?;
+    // What is wrong with a name is an error of the statement.
+    let mut t =
+        target(&file, inner.open_flags, &inner.vfs).map_err(|e| Error::sql(e.message().to_string()))?;
+    let write = inner.settings.attach_write();
+    t.options.read_only |= !write;
+    t.options.create &= write && inner.settings.attach_create();
     let cache = if inner.sharing.is_some() { t.cache_name()? } else { None };
     let shared = cache.or_else(|| t.shared.clone());
     if shared.is_some() && inner.databases.borrow().iter().any(|d| d.shared == shared) {

@@ -50,11 +50,12 @@ pub(crate) fn open_named(host: &Arc<dyn Vfs>, name: &[u8], options: &OpenOptions
         Some(world) => world,
         None => {
             let world = Memory::new(host, most());
+            world.inner.put(Path::new(NAME), Vec::new());
             named.insert(name.to_vec(), Arc::downgrade(&world));
             world
         }
     };
-    open(world, &OpenOptions { create: true, ..options.clone() })
+    open(world, options)
 }
 
 /// Opens a private database with this content, which may grow up to `limit` bytes; `locked`: nobody gets the lock to write it.

@@ -160,18 +160,23 @@ pub(crate) fn target(name: &[u8], flags: OpenFlags, vfs: &Arc<dyn Vfs>) -> Resul
         let value = String::from_utf8_lossy(&bytes);
         let on = matches!(&*value, "1" | "yes" | "true" | "on");
         match &key[..] {
-            b"mode" => match &*value {
-                "ro" => options.read_only = true,
-                "rw" | "rwc" => {
-                    if flags.read_only {
-                        return Err(Error::new(Code::Perm, format!("access mode not allowed: {value}")));
-                    }
-                    options.create = value == "rwc";
+            b"mode" => {
+                // A connection that reads opens nothing for writing, one that creates nothing does not begin to; one
+                // in memory may turn to a file.
+                let allowed = match &*value {
+                    "rw" => options.memory || !options.read_only,
+                    "rwc" => options.memory || !options.read_only && options.create,
+                    "ro" | "memory" => true,
+                    _ => return Err(Error::sql(format!("no such access mode: {value}"))),
+                };
+                if !allowed {
+                    return Err(Error::new(Code::Perm, format!("access mode not allowed: {value}")));
                 }
-                // Nobody has written to it before: it is for writing, whatever the flags say.
-                "memory" => (options.memory, options.read_only) = (true, false),
-                _ => return Err(Error::sql(format!("no such access mode: {value}"))),
-            },
+                // Nobody has written to what is in memory before: it is for writing, whatever the flags say.
+                options.read_only = value == "ro";
+                options.create = value == "rwc";
+                options.memory = value == "memory";
+            }
             b"cache" => match &*value {
                 "shared" => options.shared_cache = true,
                 "private" => options.shared_cache = false,

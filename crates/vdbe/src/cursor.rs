@@ -474,11 +474,13 @@ impl TreeCursor {
             }
             _ => {}
         }
-        let mut b = iolite_base::Buf::with_capacity(size)?;
+        // With a zero behind it, which C gets to see.
+        let mut b = iolite_base::Buf::with_capacity(size + 1)?;
         // NULL, 0 and 1 stand in the header: nobody goes to the page that they would be in.
         if size > 0 {
             self.cur.append_payload(at, size, &mut b)?;
         }
+        b.push(&[0]);
         record::value_in(t as u64, &b, 0, size, enc)
     }
 

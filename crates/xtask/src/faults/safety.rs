@@ -209,8 +209,8 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         title: "ATTACH writes where the connection may not",
         file: "iolite/src/attach.rs",
-        find: "let t = target(&file, flags, &inner.vfs)?;",
-        with: "let t = target(&file, if FAULT { OpenFlags::default() } else { flags }, &inner.vfs)?;",
+        find: "target(&file, inner.open_flags, &inner.vfs)",
+        with: "target(&file, if FAULT { crate::OpenFlags::default() } else { inner.open_flags }, &inner.vfs)",
         by: By::Test("iolite", "a_connection_for_reading_attaches"),
     },
     Fault {
