@@ -123,8 +123,8 @@ impl Buffers {
         }
     }
 
-    /// The bytes of `v`, a NUL behind those of text, and of blobs that are not large: some programs read what they have stored as
-    /// a blob as text. NULL for none.
+    /// The bytes of `v`, a NUL behind those of text, and of blobs that are not large: some programs read as text what they have
+    /// stored as a blob, or as an array of numbers, which the compiler expects to be aligned. NULL for none.
     pub(crate) fn blob(&mut self, v: &Value) -> *const c_void {
         match v {
             Value::Null => null(),
@@ -132,7 +132,11 @@ impl Buffers {
             Value::Blob(..) if self.has_text && self.text.len() == 1 => null(),
             Value::Blob(..) if self.has_text => self.text.as_ptr() as *const c_void,
             Value::Blob(b, _) if b.is_empty() => null(),
-            Value::Blob(b, _) if b.len() > LARGE || b.has_zero_behind() => b.as_ptr() as *const c_void,
+            Value::Blob(b, _)
+                if b.as_ptr().cast::<u64>().is_aligned() && (b.len() > LARGE || b.has_zero_behind()) =>
+            {
+                b.as_ptr() as *const c_void
+            }
             Value::Blob(b, _) => {
                 if !self.has_ended {
                     if put_ended(&mut self.ended, b).is_err() {
@@ -149,7 +153,7 @@ impl Buffers {
     }
 }
 
-/// Blobs of more bytes are not copied to have a NUL behind them; those that are read from overflow pages have one.
+/// Blobs of more bytes are not copied for that: they are read from overflow pages, with a NUL behind them.
 const LARGE: usize = 1 << 16;
 
 /// Writes `bytes` and a NUL behind them.

@@ -468,8 +468,8 @@ impl VirtualCursor for CursorInC {
             v.list = Some((list.iter().map(|v| db.lent(v).map(Box::new)).collect::<Result<_>>()?, 0));
         }
         let (cursor, text) = (self.cursor, crate::vtab_index::index_str(args));
-        // SAFETY: as in `read`; the values live across it.
         let rc = with_pointers(&mut values, |n, list| {
+            // SAFETY: as in `read`; the values live across it.
             db.calling(|| unsafe { f(cursor, index_num, text, n, list) })
         });
         self.values = values;

@@ -1,4 +1,5 @@
-/* A NUL stands behind blobs that are read from a table, an index or a sorter: some programs read as text what they have stored so. */
+/* A NUL stands behind blobs that are read from a table, an index or a sorter, and they are aligned: some programs read as text,
+   or as an array of numbers, what they have stored so. */
 #include "../common.h"
 
 static void argument(sqlite3_context *c, int n, sqlite3_value **v) {
@@ -15,7 +16,7 @@ static void read_all(sqlite3 *db, const char *sql) {
       const char *text = sqlite3_column_blob(s, i);
       int same = text == sqlite3_column_blob(s, i);
       printf(" %.20s", text ? text : "none");
-      if (text) printf("(%d of %d, same %d)", (int)strlen(text), sqlite3_column_bytes(s, i), same);
+      if (text) printf("(%d of %d, same %d, aligned %d)", (int)strlen(text), sqlite3_column_bytes(s, i), same, (size_t)text % 8 == 0);
     }
     printf("\n");
   }
