@@ -433,8 +433,8 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         title: "threads that share a cache do not wait for each other",
         file: "capi/src/connection.rs",
-        find: "self.group().map_or(&self.mutex, |g| &g.mutex)",
-        with: "self.group().filter(|_| !FAULT).map_or(&self.mutex, |g| &g.mutex)",
+        find: "_shared: Some(group.mutex.enter()?)",
+        with: "_shared: if FAULT { None } else { Some(group.mutex.enter()?) }",
         by: By::Storm("60"),
     },
     Fault {

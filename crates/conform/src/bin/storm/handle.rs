@@ -35,6 +35,8 @@ const OPEN: c_int = 2 | 4 | 0x40 | 0x1_0000;
 const PASSING: [c_int; 5] = [5, 6, 9, 4, 17];
 /// What else may be told of a statement that comes at a bad time.
 const BAD_TIMES: [&str; 4] = ["in progress", "within a transaction", "from within", "inside a transaction"];
+/// A backup is given up after so many steps that found somebody in the way.
+const MOST_WAITS: u32 = 20;
 const FREE_ON_CLOSE_RESIZEABLE: u32 = 1 | 2;
 
 /// The library of this name, `stock` or `iolite`; ours lies where cargo puts it.
@@ -155,10 +157,13 @@ impl Handle {
         if backup.is_null() {
             return Err(Trouble::Passing);
         }
+        // Where somebody is in the way, each step waits as long as the busy handler does.
+        let mut waits = 0;
         for _ in 0..300 {
             // SAFETY: begun above.
             let code = unsafe { (self.api.backup_step)(backup, pages) };
-            if code == DONE || code != 0 && !PASSING.contains(&(code & 0xff)) {
+            waits += PASSING.contains(&(code & 0xff)) as u32;
+            if code == DONE || code != 0 && !PASSING.contains(&(code & 0xff)) || waits > MOST_WAITS {
                 break;
             }
             between();
