@@ -351,9 +351,17 @@ impl Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// While one test forks, the others would find no room.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn blocks_are_their_holders_alone() {
+        let _alone = alone();
         let mut held: Vec<(NonNull<u8>, usize, u8)> = Vec::new();
         let mut seed = 7u64;
         for step in 0..60_000u64 {
@@ -389,6 +397,7 @@ mod tests {
     /// Fork handlers that a program has registered before run between this library's.
     #[test]
     fn the_thread_that_forks_goes_on() {
+        let _alone = alone();
         lock_for_fork();
         let block = take(4096).unwrap();
         // SAFETY: just taken.
@@ -417,6 +426,7 @@ mod tests {
 
     #[test]
     fn threads_give_back_what_others_took() {
+        let _alone = alone();
         let (send, receive) = std::sync::mpsc::channel::<usize>();
         let taker = std::thread::spawn(move || {
             for _ in 0..5_000 {

@@ -99,7 +99,9 @@ impl Handle {
         if code & 0xff == 1 && BAD_TIMES.iter().any(|t| text.contains(t)) {
             return Err(Trouble::Passing);
         }
-        Err(Trouble::Wrong(code, text))
+        // SAFETY: as above.
+        let exactly = unsafe { (self.api.extended_errcode)(self.db) };
+        Err(Trouble::Wrong(code, format!("{text} ({exactly})")))
     }
 
     pub fn run(&self, sql: &str) -> Result<()> {

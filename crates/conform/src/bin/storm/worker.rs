@@ -380,6 +380,9 @@ impl Process {
                 true => self.in_child(db, &mut own),
                 false => self.opened(&mut own).map_or(Ok(()), |db| self.in_child(&db, &mut own)),
             };
+            if let Err(Trouble::Wrong(code, text)) = &used {
+                eprintln!("a forked child: {code} {text}");
+            }
             matches!(used, Ok(()) | Err(Trouble::Passing))
         });
         if !child.wait() {
