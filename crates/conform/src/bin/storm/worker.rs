@@ -228,7 +228,11 @@ impl Process {
                 s.savepoints -= 1;
                 let n = s.savepoints;
                 self.note("rollback to", db.run(&format!("ROLLBACK TO s{n}; RELEASE s{n}")));
-                s.wrote = last_of(db, s.writer).is_ok_and(|n| n > s.n);
+                match last_of(db, s.writer) {
+                    Ok(n) => s.wrote = n > s.n,
+                    // Whether its row of the ledger is there is not known.
+                    Err(_) => drop(db.run("ROLLBACK")),
+                }
             }
             55..65 => self.look("in a transaction", db, &Known::of_some_time(Some(s.writer))),
             65..72 => {
