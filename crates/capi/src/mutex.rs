@@ -354,6 +354,11 @@ impl Inner {
 /// A full barrier in every running thread of the process, by request of one of them.
 mod barrier {
     #[cfg(target_os = "linux")]
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    #[cfg(target_os = "linux")]
+    const UNKNOWN: u8 = 2;
+    #[cfg(target_os = "linux")]
     const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
     #[cfg(target_os = "linux")]
     const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
@@ -367,8 +372,14 @@ mod barrier {
     /// Whether the system has it; from then on it may be asked for.
     #[cfg(target_os = "linux")]
     pub fn is_there() -> bool {
-        static THERE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-        *THERE.get_or_init(|| ask(REGISTER_PRIVATE_EXPEDITED) && ask(PRIVATE_EXPEDITED))
+        // Threads may ask at the same time: none waits for another, which a forked child would not have.
+        static THERE: AtomicU8 = AtomicU8::new(UNKNOWN);
+        let mut there = THERE.load(Ordering::Relaxed);
+        if there == UNKNOWN {
+            there = (ask(REGISTER_PRIVATE_EXPEDITED) && ask(PRIVATE_EXPEDITED)) as u8;
+            THERE.store(there, Ordering::Relaxed);
+        }
+        there == 1
     }
 
     /// Has every running thread pass it.
