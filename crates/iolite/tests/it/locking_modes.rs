@@ -67,3 +67,38 @@ fn what_one_commits_others_see_in_any_mode() {
         assert_eq!(c.query("PRAGMA integrity_check", &[]).unwrap()[0][0].to_string_lossy(), "ok");
     }
 }
+
+/// The journal of a process that was killed is found under exclusive locking, too, when it could not be played back at once.
+#[test]
+fn a_hot_journal_is_not_passed_over_at_the_second_attempt() {
+    let dir = Folder::new("hot-journal-exclusive");
+    let (file, other) = (dir.file("a.db"), dir.file("b.db"));
+    let own = Connection::open(&file).unwrap();
+    own.execute_batch(
+        "CREATE TABLE t(x, y); WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < 500)
+         INSERT INTO t SELECT i, zeroblob(500) FROM i",
+    )
+    .unwrap();
+    let sum = |c: &Connection| c.query("SELECT sum(x) FROM t", &[]).map(|r| r[0][0].to_int());
+    let before = sum(&own).unwrap();
+    std::fs::copy(&file, &other).unwrap();
+    let killed = Connection::open(&other).unwrap();
+    killed.execute_batch("PRAGMA cache_size = 5; BEGIN; UPDATE t SET x = x + 1000").unwrap();
+    own.execute_batch("PRAGMA locking_mode = exclusive").unwrap();
+    let reader = Connection::open(&file).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    sum(&reader).unwrap();
+    // What the killed one has left, in the same file.
+    let left = std::fs::read(&other).unwrap();
+    assert_ne!(left, std::fs::read(&file).unwrap());
+    std::io::Write::write_all(&mut std::fs::OpenOptions::new().write(true).open(&file).unwrap(), &left)
+        .unwrap();
+    std::fs::copy(dir.file("b.db-journal"), dir.file("a.db-journal")).unwrap();
+    for _ in 0..3 {
+        assert_eq!(sum(&own).unwrap_err().message(), "database is locked");
+    }
+    drop(reader);
+    assert_eq!(sum(&own).unwrap(), before);
+    let told = own.query("PRAGMA integrity_check", &[]).unwrap();
+    assert_eq!(told[0][0].to_string_lossy(), "ok");
+}

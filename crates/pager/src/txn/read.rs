@@ -26,12 +26,14 @@ impl Pager {
             self.state = State::Reader;
             return Ok(());
         }
+        let kept = self.locking_mode == LockingMode::Exclusive && self.lock > LockLevel::None;
         let begun = self.begin_read_file();
         if begun.is_err() {
             self.state = State::Open;
             match &mut self.wal {
                 Some(wal) => wal.end_read(self.file.as_deref().expect("a log belongs to a file")),
-                None if self.locking_mode == LockingMode::Normal => self.unlock(LockLevel::None),
+                // A lock that was just taken does not say that nothing has changed since the last transaction.
+                None if !kept => self.unlock(LockLevel::None),
                 None => {}
             }
         }

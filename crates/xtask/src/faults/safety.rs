@@ -479,4 +479,11 @@ pub(super) const FAULTS: &[Fault] = &[
         with: "if at + (if FAULT { HEADER as u64 } else { self.sector as u64 }) > self.size {",
         by: By::Test("iolite", "a_journal_that_lacks_the_end"),
     },
+    Fault {
+        title: "under exclusive locking a lock stays that was taken in vain",
+        file: "pager/src/txn/read.rs",
+        find: "let kept = self.locking_mode == LockingMode::Exclusive && self.lock > LockLevel::None;",
+        with: "let kept = self.locking_mode == LockingMode::Exclusive && (FAULT || self.lock > LockLevel::None);",
+        by: By::Test("iolite", "a_hot_journal_is_not"),
+    },
 ];
