@@ -1,13 +1,14 @@
 //! Conformance tools.
 //!
 //! [`slt`] reads and runs sqllogictest scripts; [`differ`] compares with stock SQLite on generated statements; [`engine`] is
-//! either of the two for those who have both work on one file; [`pages`] holds both against texts written from the
-//! documentation.
+//! either of the two for those who have both work on one file; [`rounds`] has them do so again and again; [`pages`] holds both against
+//! texts written from the documentation.
 #![forbid(unsafe_code)]
 
 pub mod differ;
 pub mod engine;
 pub mod pages;
+pub mod rounds;
 pub mod slt;
 
 /// Sets `PRAGMA analytics` on a connection as the variable IOLITE_ANALYTICS says, if it is there.

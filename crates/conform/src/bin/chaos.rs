@@ -15,12 +15,13 @@
 
 use iolite_conform::differ::rng::Rng;
 use iolite_conform::engine::{Db, Trouble};
+use iolite_conform::rounds::{self, Counts};
 use iolite_testkit::{Child as Forked, continue_process, stop_process};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// Processes at a time.
@@ -34,57 +35,18 @@ const ACCOUNTS: i64 = 100;
 const TOTAL: i64 = ACCOUNTS * 1000;
 const FILES: [&str; 2] = ["a.db", "b.db"];
 
-fn main() {
+fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     if let ["worker", dir, seed, name] = args[..] {
         let done = work(Path::new(dir), seed.parse().unwrap_or(0), name);
         if let Err(e) = done {
             eprintln!("{name}: {e}");
-            std::process::exit(1);
+            return ExitCode::FAILURE;
         }
-        return;
+        return ExitCode::SUCCESS;
     }
-    let (mut seconds, mut seed, mut only) = (60, 1, None);
-    let mut rest = args.iter();
-    while let Some(a) = rest.next() {
-        let value = rest.next().and_then(|v| v.parse::<u64>().ok());
-        match (*a, value) {
-            ("--seconds", Some(n)) => seconds = n,
-            ("--seed", Some(n)) => seed = n,
-            ("--round", Some(n)) => only = Some(n),
-            _ => {
-                eprintln!("usage: chaos [--seconds N] [--seed S] [--round R]");
-                std::process::exit(2);
-            }
-        }
-    }
-    let end = Instant::now() + Duration::from_secs(seconds);
-    let mut counts = BTreeMap::new();
-    let (mut passed, mut failed) = (0, 0);
-    for round in only.unwrap_or(0).. {
-        let dir = std::env::temp_dir().join(format!("iolite-chaos-{}-{round}", std::process::id()));
-        match play(&dir, seed, round, &mut counts) {
-            Ok(()) => {
-                passed += 1;
-                let _ = fs::remove_dir_all(&dir);
-            }
-            Err(e) => {
-                failed += 1;
-                println!("FAILED seed {seed} round {round} (kept in {}):\n{e}", dir.display());
-            }
-        }
-        if only.is_some() || Instant::now() >= end || failed >= 5 {
-            break;
-        }
-    }
-    for (what, n) in &counts {
-        println!("{n:>8} {what}");
-    }
-    println!("{passed} passed, {failed} failed");
-    if failed > 0 {
-        std::process::exit(1);
-    }
+    rounds::run("chaos", &args, play)
 }
 
 /// What a round is about.
@@ -113,7 +75,7 @@ fn round_seed(seed: u64, round: u64) -> u64 {
     seed.wrapping_mul(1_000_003).wrapping_add(round)
 }
 
-fn play(dir: &Path, seed: u64, round: u64, counts: &mut BTreeMap<String, u64>) -> Result<(), String> {
+fn play(dir: &Path, seed: u64, round: u64, counts: &mut Counts) -> Result<(), String> {
     let seed = round_seed(seed, round);
     let about = Round::draw(seed);
     let _ = fs::remove_dir_all(dir);

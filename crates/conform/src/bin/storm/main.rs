@@ -14,10 +14,10 @@ mod worker;
 
 use handle::{Handle, library};
 use iolite_conform::differ::rng::Rng;
+use iolite_conform::rounds::{self, Counts};
 use iolite_testkit::{continue_process, stop_process};
 use model::{Known, SCHEMA, check};
 use shared::Shared;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -34,42 +34,9 @@ fn main() -> ExitCode {
         ["verify", dir, engine] => return told(verify(Path::new(dir), engine)),
         _ => {}
     }
-    let (mut seconds, mut seed, mut only) = (60, 1, None);
-    for pair in args.chunks(2) {
-        match (pair[0], pair.get(1).and_then(|v| v.parse::<u64>().ok())) {
-            ("--seconds", Some(n)) => seconds = n,
-            ("--seed", Some(n)) => seed = n,
-            ("--round", Some(n)) => only = Some(n),
-            _ => {
-                eprintln!("usage: storm [--seconds N] [--seed S] [--round R]");
-                return ExitCode::from(2);
-            }
-        }
-    }
-    let end = Instant::now() + Duration::from_secs(seconds);
-    let mut counts = BTreeMap::new();
-    let (mut passed, mut failed) = (0, 0);
-    for round in only.unwrap_or(0).. {
-        let dir = std::env::temp_dir().join(format!("iolite-storm-{}-{round}", std::process::id()));
-        match play(&dir, seed.wrapping_mul(1_000_003).wrapping_add(round), &mut counts) {
-            Ok(()) => {
-                passed += 1;
-                let _ = std::fs::remove_dir_all(&dir);
-            }
-            Err(e) => {
-                failed += 1;
-                println!("FAILED seed {seed} round {round} (kept in {}):\n{e}", dir.display());
-            }
-        }
-        if only.is_some() || Instant::now() >= end || failed >= 5 {
-            break;
-        }
-    }
-    for (what, n) in &counts {
-        println!("{n:>8} {what}");
-    }
-    println!("{passed} passed, {failed} failed");
-    if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    rounds::run("storm", &args, |dir, seed, round, counts| {
+        play(dir, seed.wrapping_mul(1_000_003).wrapping_add(round), counts)
+    })
 }
 
 /// What a process of a round found goes to its errors.
@@ -84,7 +51,7 @@ fn work(dir: &str, number: &str, seed: &str) -> Result<Vec<String>, String> {
     worker::work(Path::new(dir), number, seed.parse().map_err(|_| "no seed")?)
 }
 
-fn play(dir: &Path, seed: u64, counts: &mut BTreeMap<String, u64>) -> Result<(), String> {
+fn play(dir: &Path, seed: u64, counts: &mut Counts) -> Result<(), String> {
     let _ = std::fs::remove_dir_all(dir);
     std::fs::create_dir_all(dir).map_err(|e| e.to_string())?;
     let mut rng = Rng::new(seed);
